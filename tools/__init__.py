@@ -1,0 +1,1 @@
+"""What the Makefile's verbs call; each module says its own."""

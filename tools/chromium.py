@@ -1,0 +1,63 @@
+"""Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
+
+`python -m tools.chromium` prints the path of one that is sure to be there.
+"""
+
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+
+NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+MISSING = (
+    "Chromium is needed for the browser tests and could not be fetched: install it (Debian: "
+    "apt-get install chromium), or name one with CHROMIUM=/path/to/chromium."
+)
+
+
+def find() -> str | None:
+    """The path of a Chromium: $CHROMIUM, one on the path, or one that Playwright has fetched."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    if found := next(filter(None, map(shutil.which, NAMES)), None):
+        return found
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if pathlib.Path(path).exists() else None
+
+
+def install() -> None:
+    """Fetch a Chromium; a failure shows in what find() then says."""
+    if debian() and os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        # A font is needed: without one a page has no text to measure or to click.
+        packages = ["chromium", "fonts-liberation"]
+        command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", *packages]
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
+    else:
+        command = [sys.executable, "-m", "playwright", "install", "chromium"]
+        subprocess.run(command, check=False, stdout=sys.stderr)
+
+
+def debian() -> bool:
+    """Whether this is Debian itself: Ubuntu's package of the name only installs a snap."""
+    try:
+        return platform.freedesktop_os_release().get("ID") == "debian"
+    except OSError:
+        return False
+
+
+def ensure() -> str:
+    """The path of a Chromium, fetched if need be."""
+    if not find():
+        install()
+    return find() or sys.exit(MISSING)
+
+
+if __name__ == "__main__":
+    print(ensure())
