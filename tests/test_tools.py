@@ -1,0 +1,300 @@
+"""The verbs on notebooks keep their promises; each planted error is caught."""
+
+import copy
+import json
+import os
+import pathlib
+import textwrap
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tools import chapters, checks, notebooks
+
+WIDGETS = """
+import anywidget
+import traitlets
+
+class Tiny(anywidget.AnyWidget):
+    _esm = "export default { render() {} };"
+    name = traitlets.Unicode().tag(sync=True)
+
+    def __repr__(self):
+        return f"Tiny({self.name!r})"
+
+    def _repr_mimebundle_(self, **options):
+        bundle = super()._repr_mimebundle_(**options)
+        bundle[0]["text/plain"] = repr(self)
+        return bundle
+
+class TinyHeatmap(Tiny): ...
+class TinyTemperature(Tiny): ...
+"""
+
+
+def plain(*sources: str) -> nbformat.NotebookNode:
+    cells = [new_code_cell(textwrap.dedent(source).strip()) for source in sources]
+    return new_notebook(cells=[new_markdown_cell("Some prose."), *cells])
+
+
+def store(nb: nbformat.NotebookNode, folder: pathlib.Path, name: str = "01_tiny") -> pathlib.Path:
+    path = folder / "book" / f"{name}.ipynb"
+    path.parent.mkdir(exist_ok=True)
+    nbformat.write(nb, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory) -> nbformat.NotebookNode:
+    """A notebook with widgets, text in pieces and a figure, as `run` stores it."""
+    nb = plain(
+        WIDGETS,
+        "unseen = TinyHeatmap(name='unseen')\nTinyHeatmap(name='map')",
+        "TinyTemperature(name='bars')",
+        "import sys\nprint('one', flush=True)\nprint('two')",
+        "assert 1 + 1 == 2",
+    )
+    nb.cells[-1].metadata["claims"] = ["C01"]
+    path = store(nb, tmp_path_factory.mktemp("ran"))
+    chapters.run(path)
+    return notebooks.read(path)
+
+
+@pytest.fixture
+def nb(ran) -> nbformat.NotebookNode:
+    return copy.deepcopy(ran)
+
+
+@pytest.fixture
+def check(tmp_path):
+    """The problems of a notebook that is not a chapter."""
+
+    def check(nb: nbformat.NotebookNode) -> str:
+        return "\n".join(checks.problems(store(nb, tmp_path, "tiny")))
+
+    return check
+
+
+# run
+
+
+def test_run_stores_outputs_that_have_no_problem(nb, check):
+    assert check(nb) == ""
+    assert [c.execution_count for c in notebooks.code_cells(nb)] == [1, 2, 3, 4, 5]
+    assert "version" not in nb.metadata.language_info
+
+
+def test_run_merges_what_one_stream_printed(nb):
+    assert [o.text for o in notebooks.code_cells(nb)[3].outputs] == ["one\ntwo\n"]
+
+
+def test_run_stores_only_models_that_a_view_needs(nb):
+    names = {m["state"]["name"] for m in notebooks.models(nb).values() if "name" in m["state"]}
+    assert names == {"map", "bars"}
+    assert len(notebooks.models(nb)) == 4  # each with its layout
+
+
+def test_run_twice_gives_the_same_bytes(nb, tmp_path):
+    path = store(nb, tmp_path)
+    chapters.run(path)
+    first = path.read_bytes()
+    seconds, megabytes = chapters.run(path)
+    assert path.read_bytes() == first
+    assert seconds > 0
+    assert 20 < megabytes < 2000
+
+
+def test_run_tells_two_widgets_of_one_name(tmp_path):
+    path = store(plain(WIDGETS, "TinyHeatmap(name='map')", "TinyHeatmap(name='map')"), tmp_path)
+    with pytest.raises(chapters.RunError, match="two widgets share the name map"):
+        chapters.run(path)
+
+
+def test_a_failing_run_names_the_cell_and_leaves_the_file(tmp_path):
+    path = store(plain("x = 1", "x / 0  # here"), tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(chapters.RunError) as failure:
+        chapters.run(path)
+    for part in ("01_tiny.ipynb", "code cell 2", "x / 0  # here", "ZeroDivisionError"):
+        assert part in str(failure.value)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_run_works_in_the_chapters_folder_without_progress_bars(tmp_path):
+    source = "import os\nprint(os.path.basename(os.getcwd()), os.environ['ATTNBOOK_PROGRESS'])"
+    path = store(plain(source), tmp_path)
+    chapters.run(path)
+    assert notebooks.code_cells(notebooks.read(path))[0].outputs[0].text == "book 0\n"
+
+
+# check: each error planted once
+
+
+def test_edited_code_is_caught(nb, check):
+    notebooks.code_cells(nb)[4].source = "assert 1 + 1 > 1"
+    assert "edited and not run again" in check(nb)
+
+
+def test_a_missing_count_is_caught(nb, check):
+    notebooks.code_cells(nb)[3].execution_count = None
+    assert "not executed from top to bottom" in check(nb)
+
+
+def test_a_view_without_state_is_caught(nb, check):
+    del notebooks.models(nb)[notebooks.views(nb)[0]]
+    assert "1 widget views have no stored state" in check(nb)
+
+
+def test_a_stock_control_is_caught(nb, check):
+    slider = {
+        "model_name": "IntSliderModel",
+        "model_module": "@jupyter-widgets/controls",
+        "state": {},
+    }
+    notebooks.models(nb)["0" * 32] = nbformat.from_dict(slider)
+    assert "stock controls, which no page draws: IntSliderModel" in check(nb)
+
+
+def test_stale_copies_are_caught_and_refreshed(nb, check):
+    sources = notebooks.widget_sources()
+    name = sources.classes()[0]
+    model = notebooks.models(nb)[notebooks.views(nb)[0]]
+    model["state"]["_anywidget_id"] = f"attnbook.widgets.{name}"
+    assert f"copies of {name} are stale" in check(nb)
+    assert notebooks.refresh(nb, sources) == [name]
+    assert (model["state"]["_esm"], model["state"]["_css"]) == sources.load(name)
+    assert check(nb) == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [("nbval-ignore-output", "neither compared nor asserted"), ("nbval-skip", "skipped by nbval")],
+)
+def test_an_output_that_nothing_judges_is_caught(nb, check, tag, said):
+    notebooks.code_cells(nb)[3].metadata["tags"] = [tag]
+    assert f"code cell 4 is {said}" in check(nb)
+
+
+@pytest.mark.parametrize(
+    ("cell", "claim", "said"),
+    [(4, "C99", "does not list"), (3, "C02", "asserts nothing")],
+)
+def test_a_claim_unknown_or_not_asserted_is_caught(nb, check, cell, claim, said):
+    notebooks.code_cells(nb)[cell].metadata["claims"] = [claim]
+    assert said in check(nb)
+
+
+@pytest.mark.parametrize(
+    "text", ["<object at 0x7f3a2b1c>", "/home/" + "me/x.py:1: Warning", "Traceback (most recent"]
+)
+def test_an_output_of_one_machine_is_caught(nb, check, text):
+    notebooks.code_cells(nb)[3].outputs[0].text = text
+    assert "code cell 4 shows" in check(nb)
+
+
+def test_a_stored_error_is_caught(nb, check):
+    error = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
+    notebooks.code_cells(nb)[3].outputs.append(error)
+    assert "code cell 4 stores an error" in check(nb)
+
+
+def test_a_figure_without_alt_text_is_caught(nb, check):
+    cell = notebooks.code_cells(nb)[3]
+    cell.outputs.append(nbformat.v4.new_output("display_data", data={"image/png": "AAAA"}))
+    assert "mystnb.image.alt is empty" in check(nb)
+    cell.metadata["mystnb"] = {"image": {"alt": "A line that falls."}}
+    assert check(nb) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("![](a.png)", 1),
+        ("![A curve](a.png)", 0),
+        ("`![](a.png)`", 0),
+        ('<img src="a.png">', 1),
+        ('<img src="a.png" alt="A curve">', 0),
+        ("```{figure} a.png\n:width: 3\n```", 1),
+        ("```{figure} a.png\n:alt: A curve\n\nCaption.\n```", 0),
+    ],
+)
+def test_images_in_prose_need_alt_text(text, count):
+    assert len(checks.unnamed_images(text)) == count
+
+
+def test_a_notebook_that_is_too_large_is_caught(nb, check):
+    notebooks.code_cells(nb)[3].outputs[0].text = "x" * checks.LARGEST
+    assert "kB stored" in check(nb)
+
+
+def test_a_chapter_needs_widgets_prose_and_the_package(nb, tmp_path):
+    nb.cells = nb.cells[:1] + nb.cells[3:]
+    found = "\n".join(checks.problems(store(nb, tmp_path)))
+    assert "no Heatmap widget" in found
+    assert "no Temperature widget" not in found
+    assert "does not import attnbook" in found
+    assert "words of prose to" in found
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("assert x", True),
+        ("np.testing.assert_allclose(a, b)", True),
+        ("%timeit f()\nif x:\n    !ls\n    assert x", True),
+        ("x == 1", False),
+        ("print('assert')", False),
+    ],
+)
+def test_asserts_reads_code_not_words(source, expected):
+    assert notebooks.asserts(new_code_cell(source)) is expected
+
+
+# text
+
+
+@pytest.fixture
+def paired(nb, tmp_path, monkeypatch) -> pathlib.Path:
+    config = notebooks.ROOT / "jupytext.toml"
+    (tmp_path / config.name).write_text(config.read_text())
+    monkeypatch.chdir(tmp_path)
+    cell = notebooks.code_cells(nb)[3]
+    cell.metadata.update(tags=["hide-input"], mystnb={"image": {"alt": "Words: with a colon"}})
+    path = store(nb, tmp_path)
+    chapters.sync(tmp_path)
+    return path
+
+
+def later(path: pathlib.Path, than: pathlib.Path) -> None:
+    moment = than.stat().st_mtime + 10
+    os.utime(path, (moment, moment))
+
+
+def test_text_round_trip_loses_nothing(paired, tmp_path):
+    before = json.loads(paired.read_text())
+    text = tmp_path / ".text" / "01_tiny.md"
+    text.write_text(text.read_text())
+    later(text, paired)
+    chapters.sync(tmp_path)
+    after = json.loads(paired.read_text())
+    for kept in ("widgets", "attnbook"):
+        assert after["metadata"][kept] == before["metadata"][kept]
+    assert after["cells"] == before["cells"]
+
+
+def test_text_edited_reaches_the_notebook_and_is_known_to_be_stale(paired, tmp_path):
+    text = tmp_path / ".text" / "01_tiny.md"
+    text.write_text(text.read_text().replace("1 + 1 == 2", "2 + 2 == 4"))
+    later(text, paired)
+    chapters.sync(tmp_path)
+    assert "2 + 2 == 4" in notebooks.code_cells(notebooks.read(paired))[4].source
+    assert "edited and not run again" in "\n".join(checks.problems(paired))
+
+
+def test_text_of_a_new_chapter_becomes_a_notebook(paired, tmp_path):
+    text = tmp_path / ".text" / "01_tiny.md"
+    (text.parent / "02_new.md").write_text(text.read_text())
+    chapters.sync(tmp_path)
+    assert len(notebooks.code_cells(notebooks.read(paired.with_name("02_new.ipynb")))) == 5

@@ -1,0 +1,193 @@
+"""The verbs on notebooks: `python -m tools.chapters run|text|claims|widgets|check`."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import psutil
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from tools import checks, notebooks
+from tools.notebooks import BOOK, ROOT
+
+TEXT = ROOT / ".text"
+CELL_SECONDS = 600
+
+
+class RunError(Exception):
+    """A chapter did not run to its end; says which cell and why."""
+
+
+# run
+
+
+def run(path: pathlib.Path) -> tuple[float, float]:
+    """Execute a notebook from top to bottom in a fresh kernel and store its outputs.
+
+    A failing cell leaves the stored notebook as it was.
+
+    Returns:
+        Wall seconds and the peak memory of the kernel in MB.
+    """
+    start = time.perf_counter()
+    nb, megabytes = execute(notebooks.read(path), path)
+    notebooks.write(path, nb)
+    return time.perf_counter() - start, megabytes
+
+
+def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
+    """The notebook with fresh outputs, settled, and the peak memory of its kernel in MB."""
+    nb.metadata.pop("widgets", None)
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    client = NotebookClient(
+        nb,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    environment = {**os.environ, "ATTNBOOK_PROGRESS": "0"}
+    with client.setup_kernel(env=environment), peak_memory(kernel_process(client)) as peak:
+        for index, cell in enumerate(nb.cells):
+            try:
+                client.execute_cell(cell, index, execution_count=client.code_cells_executed + 1)
+            except Exception as error:
+                raise RunError(describe(path, nb, index, error)) from error
+        client.set_widgets_metadata()
+    try:
+        return notebooks.settle(nb, path.stem), peak[0] / 1e6
+    except ValueError as error:
+        raise RunError(f"{path.name}: {error}") from error
+
+
+def kernel_process(client: NotebookClient) -> psutil.Process:
+    assert client.km is not None and client.km.provisioner is not None
+    return psutil.Process(client.km.provisioner.pid)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def peak_memory(process: psutil.Process) -> Iterator[list[float]]:
+    """Watch the resident bytes of a process and its children; the list holds their peak."""
+    peak, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                family = [process, *process.children(recursive=True)]
+                peak[0] = max(peak[0], sum(p.memory_info().rss for p in family))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        thread.join()
+
+
+def describe(path: pathlib.Path, nb: NotebookNode, index: int, error: Exception) -> str:
+    """Which chapter, which cell and what went wrong, as a person wants to read it."""
+    number = sum(c.cell_type == "code" and bool(c.source.strip()) for c in nb.cells[: index + 1])
+    source = "\n".join(f"    {line}" for line in nb.cells[index].source.splitlines())
+    why = re.sub(r"\x1b\[[0-9;]*m", "", getattr(error, "traceback", "") or repr(error))
+    what = f"{path.name}: code cell {number} failed, the stored notebook is unchanged"
+    return f"{what}\n\n{source}\n\n{why}"
+
+
+def chosen(chapter: str | None, book: pathlib.Path = BOOK) -> list[pathlib.Path]:
+    """The notebooks that CHAPTER means: 03, a path, or all."""
+    if chapter is None:
+        return notebooks.every(book)
+    if chapter.endswith(".ipynb"):
+        return [pathlib.Path(chapter).resolve()]
+    found = sorted(book.glob(f"{chapter}_*.ipynb"))
+    return found or sys.exit(f"no chapter book/{chapter}_*.ipynb")
+
+
+def command_run(chapter: str | None) -> None:
+    for path in chosen(chapter):
+        text = text_of(path)
+        if text.exists() and text.stat().st_mtime > path.stat().st_mtime:
+            sys.exit(f"{text.relative_to(ROOT)} is newer than its notebook: run `make text` first")
+        print(f"{path.name} ...", flush=True)
+        try:
+            seconds, megabytes = run(path)
+        except RunError as error:
+            sys.exit(str(error))
+        print(f"{path.name}: {seconds:.1f} s, kernel peak {megabytes:.0f} MB", flush=True)
+
+
+# text
+
+
+def text_of(path: pathlib.Path) -> pathlib.Path:
+    """The text that jupytext pairs with a notebook."""
+    inside = path.relative_to(BOOK) if path.is_relative_to(BOOK) else pathlib.Path(path.name)
+    return TEXT / inside.with_suffix(".md")
+
+
+def command_text() -> None:
+    sync(ROOT)
+
+
+def sync(root: pathlib.Path) -> None:
+    """Bring notebooks and texts together, the newer side of each pair winning."""
+    from jupytext.cli import jupytext
+
+    book, texts = root / "book", root / ".text"
+    stems = {p.relative_to(book).with_suffix("") for p in notebooks.every(book)}
+    stems |= {p.relative_to(texts).with_suffix("") for p in texts.rglob("*.md")}
+    for stem in sorted(stems):
+        pair = [book / f"{stem}.ipynb", texts / f"{stem}.md"]
+        jupytext(["--quiet", "--sync", str(next(p for p in pair if p.exists()))])
+        print(f"book/{stem}.ipynb and .text/{stem}.md agree")
+
+
+# claims, widgets, check
+
+
+def command_claims() -> None:
+    titles, shown = checks.claim_titles(), checks.claims_shown(notebooks.every())
+    for claim, title in titles.items():
+        for where in shown.get(claim, ["-"]):
+            print(f"{claim}  {title:<70}  {where}")
+    print(f"{len(shown.keys() & titles.keys())} of {len(titles)} claims shown")
+
+
+def command_widgets() -> None:
+    sources = notebooks.widget_sources()
+    for path in notebooks.every():
+        nb = notebooks.read(path)
+        if stale := notebooks.refresh(nb, sources):
+            notebooks.write(path, nb)
+            print(f"{path.name}: refreshed {', '.join(stale)}")
+
+
+def command_check() -> None:
+    found = [line for path in notebooks.every() for line in checks.problems(path)]
+    print("\n".join(found) or f"{len(notebooks.every())} notebooks, no problem")
+    sys.exit(bool(found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tools.chapters", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("run").add_argument("chapter", nargs="?")
+    for verb in ("text", "claims", "widgets", "check"):
+        verbs.add_parser(verb)
+    arguments = vars(parser.parse_args())
+    globals()["command_" + arguments.pop("verb")](**arguments)
+
+
+if __name__ == "__main__":
+    main()

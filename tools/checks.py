@@ -1,0 +1,161 @@
+"""What every notebook of the book promises. Each check returns one line a problem, in words."""
+
+import json
+import pathlib
+import re
+from collections.abc import Iterable
+
+from nbformat import NotebookNode
+
+from tools import notebooks
+from tools.notebooks import BOOK, VIEW, asserts, code_cells, tags
+
+LARGEST = 600_000  # bytes
+PROSE = 7  # words to a line of code
+IGNORED = {"nbval-ignore-output", "nbval-skip"}
+# An address or a path of this machine differs on the next.
+MACHINE = re.compile(
+    r"\b0x[0-9a-f]{6,}|(?<![\w.])/(home|root|tmp|usr|Users|work)/|Traceback \(most"
+)
+
+
+def problems(path: pathlib.Path) -> list[str]:
+    """All that is wrong with a stored notebook."""
+    nb = notebooks.read(path)
+    found = [*executed(nb), *outputs(nb), *widgets(nb), *judged(nb), *claims(nb), *pictures(nb)]
+    if path.stat().st_size > LARGEST:
+        found.append(f"{path.stat().st_size / 1000:.0f} kB stored, {LARGEST / 1000:.0f} allowed")
+    if notebooks.is_chapter(path):
+        found += chapter(nb)
+    return [f"{path.name}: {line}" for line in found]
+
+
+def number(nb: NotebookNode, cell: NotebookNode) -> str:
+    return f"code cell {code_cells(nb).index(cell) + 1}"
+
+
+def executed(nb: NotebookNode) -> list[str]:
+    """Run from top to bottom, and not edited since."""
+    cells, found = code_cells(nb), []
+    if [c.execution_count for c in cells] != list(range(1, len(cells) + 1)):
+        found.append("was not executed from top to bottom (counts are not 1..n): make run")
+    if nb.metadata.get("attnbook", {}).get("code_hash") != notebooks.code_hash(nb):
+        found.append("code was edited and not run again: make run")
+    return found
+
+
+def outputs(nb: NotebookNode) -> list[str]:
+    found = []
+    for cell in code_cells(nb):
+        if any(o.output_type == "error" for o in cell.outputs):
+            found.append(f"{number(nb, cell)} stores an error")
+        if match := MACHINE.search(json.dumps(cell.outputs)):
+            found.append(f"{number(nb, cell)} shows {match[0]!r}, which differs on another machine")
+    return found
+
+
+def widgets(nb: NotebookNode) -> list[str]:
+    """Every view has its state, nothing is a stock control, every copy of a source is current."""
+    state, found = notebooks.models(nb), []
+    missing = [view for view in notebooks.views(nb) if view not in state]
+    if missing:
+        found.append(f"{len(missing)} widget views have no stored state: make run")
+    stock = {m["model_name"] for m in state.values() if m.get("model_module") != "anywidget"}
+    if stock := stock - {"LayoutModel"}:
+        found.append(f"stores stock controls, which no page draws: {', '.join(sorted(stock))}")
+    if stale := notebooks.refresh(nb, notebooks.widget_sources()):
+        found.append(f"copies of {', '.join(stale)} are stale: make widgets")
+    return found
+
+
+def judged(nb: NotebookNode) -> list[str]:
+    """nbval compares every output, or the cell asserts what it shows."""
+    found = []
+    for cell in code_cells(nb):
+        if "nbval-skip" in tags(cell):
+            found.append(f"{number(nb, cell)} is skipped by nbval")
+        elif tags(cell) & IGNORED and not asserts(cell):
+            found.append(f"{number(nb, cell)} is neither compared nor asserted")
+    return found
+
+
+def claims(nb: NotebookNode) -> list[str]:
+    """Only claims that are listed, each in a code cell that asserts it."""
+    titles, found = claim_titles(), []
+    for index, cell in enumerate(nb.cells):
+        for claim in cell.metadata.get("claims", []):
+            if claim not in titles:
+                found.append(f"cell {index} names {claim}, which book/claims.md does not list")
+            if cell.cell_type != "code" or not asserts(cell):
+                found.append(f"cell {index} shows {claim} and asserts nothing")
+    return found
+
+
+def claim_titles(path: pathlib.Path = BOOK / "claims.md") -> dict[str, str]:
+    """The claims that the book is to show, by id."""
+    return dict(re.findall(r"^\| (C\d\d) \| (.+?) \|$", path.read_text("utf-8"), re.MULTILINE))
+
+
+def claims_shown(paths: Iterable[pathlib.Path]) -> dict[str, list[str]]:
+    """Where each claim is shown: notebook, cell, and whether that cell asserts it."""
+    shown = {}
+    for path in paths:
+        nb = notebooks.read(path)
+        for cell in code_cells(nb):
+            for claim in cell.metadata.get("claims", []):
+                how = "asserted" if asserts(cell) else "NOT ASSERTED"
+                shown.setdefault(claim, []).append(f"{path.name}, {number(nb, cell)}, {how}")
+    return shown
+
+
+def pictures(nb: NotebookNode) -> list[str]:
+    """Every figure has words for those who don't see it."""
+    found = []
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            found += [f"no alt text: {image}" for image in unnamed_images(cell.source)]
+    for cell in code_cells(nb):
+        drawn = [
+            o
+            for o in cell.outputs
+            if VIEW not in o.get("data", {})
+            and {"image/png", "image/svg+xml"} & set(o.get("data", {}))
+        ]
+        alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
+        if drawn and not alt.strip():
+            found.append(
+                f"{number(nb, cell)} draws a figure; its metadata mystnb.image.alt is empty"
+            )
+    return found
+
+
+def unnamed_images(text: str) -> list[str]:
+    """Images in Markdown that have no alt text: ![](a), <img src=a>, and figures without :alt:."""
+    plain = re.sub(r"`[^`\n]+`", "", text)
+    directives = re.findall(r"^(`{3,}|:{3,})\{(figure|image)\} *(\S*)\n(.*?)^\1", text, re.M | re.S)
+    return [
+        *re.findall(r"!\[\s*\]\([^)]*\)", plain),
+        *[
+            tag
+            for tag in re.findall(r"<img\b[^>]*>", plain)
+            if not re.search(r"alt=[\"'][^\"']", tag)
+        ],
+        *[target for _, _, target, body in directives if not re.search(r"^:alt: *\S", body, re.M)],
+    ]
+
+
+def chapter(nb: NotebookNode) -> list[str]:
+    """What a chapter has beyond any notebook: both widgets, the package, enough prose."""
+    found, state = [], notebooks.models(nb)
+    shown = {notebooks.widget_class(state[view]) for view in notebooks.views(nb) if view in state}
+    for want in ("Heatmap", "Temperature"):
+        if not any(want in name for name in shown):
+            found.append(f"no {want} widget")
+    cells = code_cells(nb)
+    if "attnbook" not in (cells[0].source if cells else ""):
+        found.append("the first code cell does not import attnbook")
+    words = sum(len(c.source.split()) for c in nb.cells if c.cell_type == "markdown")
+    lines = sum(c.source.count("\n") + 1 for c in cells)
+    if words < PROSE * lines:
+        found.append(f"{words} words of prose to {lines} lines of code, under {PROSE} to 1")
+    return found

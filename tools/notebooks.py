@@ -1,0 +1,180 @@
+"""Notebooks as files: read, write, and make them the same bytes whenever the same code ran."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import os
+import pathlib
+from types import ModuleType
+
+import nbformat
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BOOK = ROOT / "book"
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+VOLATILE = {"ExecuteTime", "colab", "collapsed", "execution", "jupytext", "outputId", "scrolled"}
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"}
+
+
+def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
+    """All notebooks of the book."""
+    return sorted(p for p in book.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+def is_chapter(path: pathlib.Path) -> bool:
+    """Whether a notebook is a chapter, not an assignment or a solution."""
+    return path.parent.name == "book" and path.name[:2].isdigit()
+
+
+def read(path: pathlib.Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def write(path: pathlib.Path, nb: NotebookNode) -> None:
+    """Replace a notebook at once: whoever is interrupted keeps the old one whole."""
+    nbformat.validate(nb)
+    partial = path.with_suffix(".partial")
+    partial.write_text(nbformat.writes(nb).rstrip("\n") + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def code_cells(nb: NotebookNode) -> list[NotebookNode]:
+    """The cells that an execution counts."""
+    return [c for c in nb.cells if c.cell_type == "code" and c.source.strip()]
+
+
+def code_hash(nb: NotebookNode) -> str:
+    """What `run` stores, so that code edited since can be told."""
+    return digest(json.dumps([c.source for c in code_cells(nb)]))
+
+
+def tags(cell: NotebookNode) -> set[str]:
+    return set(cell.metadata.get("tags", []))
+
+
+def asserts(cell: NotebookNode) -> bool:
+    """Whether a cell asserts something, by statement or by a function of that name."""
+    return any(
+        isinstance(n, ast.Assert) or (isinstance(n, ast.Call) and "assert" in ast.unparse(n.func))
+        for n in ast.walk(parse(cell.source))
+    )
+
+
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a cell, its magics turned into calls."""
+    return ast.parse(TransformerManager().transform_cell(source))
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+# Widgets in a notebook: the models' states in its metadata, the views in its outputs.
+
+
+def models(nb: NotebookNode) -> dict:
+    """The stored state of each widget model, by id."""
+    return nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+
+
+def views(nb: NotebookNode) -> list[str]:
+    """The ids of the models that outputs show, each once, in order."""
+    outputs = (o.get("data", {}) for c in code_cells(nb) for o in c.outputs)
+    return list(dict.fromkeys(data[VIEW]["model_id"] for data in outputs if VIEW in data))
+
+
+def widget_class(model: dict) -> str:
+    """The Python class of an anywidget model, empty for others."""
+    return model["state"].get("_anywidget_id", "").rpartition(".")[2]
+
+
+def widget_sources(root: pathlib.Path = ROOT) -> ModuleType:
+    """The module that knows each widget's files, loaded without importing the package."""
+    path = root / "src" / "attnbook" / "widgets" / "_source.py"
+    spec = importlib.util.spec_from_file_location("widget_sources", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:
+    """Bring stored copies of widget sources up to date; returns the classes that were stale."""
+    known, stale = set(sources.classes()), []
+    for model in models(nb).values():
+        name = widget_class(model)
+        if name in known:
+            current = dict(zip(("_esm", "_css"), sources.load(name), strict=True))
+            if any(model["state"].get(key) != text for key, text in current.items()):
+                model["state"].update(current)
+                stale.append(name)
+    return stale
+
+
+# What an execution stores, made stable.
+
+
+def settle(nb: NotebookNode, stem: str) -> NotebookNode:
+    """The executed notebook with nothing in it that would differ the next time."""
+    nb = settle_models(nb, stem)
+    settle_cells(nb)
+    nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}
+    nb.metadata.update(kernelspec=KERNEL, language_info=LANGUAGE)
+    nb.metadata["attnbook"] = {"code_hash": code_hash(nb)}
+    nb.nbformat, nb.nbformat_minor = 4, 5
+    return nb
+
+
+def settle_cells(nb: NotebookNode) -> None:
+    """Name each cell by what stands in it, and drop what editors leave behind."""
+    taken = set()
+    for cell in nb.cells:
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k not in VOLATILE}
+        salt = 0
+        while (name := digest(f"{cell.cell_type} {salt} {cell.source}")[:8]) in taken:
+            salt += 1
+        taken.add(name)
+        cell.id = name
+
+
+def settle_models(nb: NotebookNode, stem: str) -> NotebookNode:
+    """Name each widget model by chapter and name, and drop the models that no view needs."""
+    state, labels = models(nb), {}
+
+    def reach(model_id: str, label: str) -> None:
+        if model_id in labels or model_id not in state:
+            return
+        labels[model_id] = label
+        for trait, value in sorted(state[model_id]["state"].items()):
+            for child in references(value):
+                reach(child, f"{label}-{trait}")
+
+    for number, view in enumerate(views(nb), start=1):
+        reach(view, state.get(view, {}).get("state", {}).get("name") or f"widget-{number}")
+    twice = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+    if twice:
+        raise ValueError(f"two widgets share the name {', '.join(sorted(twice))}")
+    if not labels:
+        nb.metadata.pop("widgets", None)
+        return nb
+    for model_id in set(state) - set(labels):
+        del state[model_id]
+    text = json.dumps(nb)
+    for model_id, label in labels.items():
+        text = text.replace(model_id, digest(f"{stem}/{label}"))
+    return nbformat.reads(text, as_version=4)
+
+
+def references(value: object) -> list[str]:
+    """The ids of the models that a trait refers to."""
+    if isinstance(value, str):
+        prefix = "IPY_MODEL_"
+        return [value.removeprefix(prefix)] if value.startswith(prefix) else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [r for v in value for r in references(v)] if isinstance(value, list) else []
