@@ -1,0 +1,36 @@
+"""A warning, so in the strict build an error, for every picture without alternative text."""
+
+import re
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+A_PATH = re.compile(r"\S+\.(png|svg|jpe?g|gif|webp)", re.IGNORECASE)
+
+
+class CheckAltText(SphinxPostTransform):
+    """Notebook figures get their alternative text from the cell's metadata.
+
+    `"mystnb": {"image": {"alt": "What the figure shows"}}`
+    """
+
+    default_priority = 300  # after one form of each output was chosen
+    formats = ("html",)
+
+    def run(self, **kwargs: object) -> None:
+        for image in self.document.findall(nodes.image):
+            alt = image.get("alt", "").strip()
+            if not alt or A_PATH.fullmatch(alt):
+                LOGGER.warning(
+                    "picture without alternative text: say what it shows "
+                    '(in a notebook: cell metadata "mystnb": {"image": {"alt": "..."}})',
+                    location=image,
+                    type="attnbook",
+                    subtype="alt",
+                )
+
+
+def setup(app) -> None:
+    app.add_post_transform(CheckAltText)

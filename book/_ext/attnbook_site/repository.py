@@ -1,0 +1,51 @@
+"""Links into the book's repository; without an address there are none."""
+
+import os
+import re
+from typing import Any
+from urllib.parse import quote
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+
+PUBLIC = re.compile(r"https://(github|gitlab)\.com/[^/\s]+/[^/\s]+")
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    options = config.html_theme_options
+    # Jupyter Book fills in its own address where _config.yml gives none at all.
+    configured = options.get("repository_url") or ""
+    if "executablebooks/jupyter-book" in configured:
+        configured = ""
+    url = (os.environ.get("BOOK_REPOSITORY_URL") or configured).strip().rstrip("/")
+    url = url.removesuffix(".git")
+    if url and not PUBLIC.fullmatch(url):
+        raise ConfigError(
+            f"the repository address is {url!r}; it should look like https://github.com/you/book"
+        )
+    options["repository_url"] = url
+    if not url:
+        options["launch_buttons"] = {}
+
+
+def problem_link(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """`problem_url`: the form for a new issue, else the page that says how to report."""
+    url = app.config.html_theme_options["repository_url"]
+    if not url:
+        help_page = "book/troubleshooting"
+        known = help_page in app.env.found_docs
+        context["problem_url"] = context["pathto"](help_page) + "#report" if known else ""
+        return
+    title = app.env.titles[pagename].astext() if pagename in app.env.titles else pagename
+    summary = quote(f"Problem on the page \u201c{title}\u201d", safe="")
+    gitlab = "gitlab.com" in url
+    form = "/-/issues/new?issue[title]=" if gitlab else "/issues/new?title="
+    context["problem_url"] = f"{url}{form}{summary}"
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("config-inited", configure, priority=200)
+    app.connect("html-page-context", problem_link, priority=600)

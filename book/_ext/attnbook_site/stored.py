@@ -1,0 +1,102 @@
+"""Widgets as a notebook stores them: state, binary parts, picture, description."""
+
+import base64
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+# What the page does not need: the sources are shared files, the rest is layout for a kernel.
+NOT_ON_A_PAGE = {"_esm", "_css", "layout", "tabbable", "tooltip", "_dom_classes"}
+
+
+class NotStoredError(Exception):
+    """The notebook holds no such widget; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class StoredWidget:
+    """One widget view of a notebook."""
+
+    model_id: str
+    record: dict[str, Any]  # as ipywidgets stores it: model_name, state, buffers
+    png: bytes | None
+    text: str
+
+    @property
+    def class_name(self) -> str:
+        """The Python class, the last part of anywidget's id."""
+        return self.record["state"]["_anywidget_id"].rpartition(".")[2]
+
+    @property
+    def name(self) -> str:
+        return self.record["state"].get("name") or ""
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """Script and style as the notebook stores them."""
+        state = self.record["state"]
+        return state.get("_esm", ""), state.get("_css", "")
+
+    def on_page(self) -> dict[str, Any]:
+        """The record without what the page gets otherwise."""
+        state = {k: v for k, v in self.record["state"].items() if k not in NOT_ON_A_PAGE}
+        return {**self.record, "state": state}
+
+
+def text_of(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else "".join(value)
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, mtime: int) -> dict[str, StoredWidget | str]:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    models = notebook["metadata"].get("widgets", {}).get(STATE, {}).get("state", {})
+    views: dict[str, StoredWidget | str] = {}
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if VIEW not in data:
+                continue
+            model_id = data[VIEW]["model_id"]
+            record = models.get(model_id)
+            if record is None:
+                views[model_id] = "has no stored state: run the notebook again"
+            elif "_anywidget_id" not in record["state"]:
+                views[model_id] = (
+                    f"is a {record['model_name']}: only widgets of the book run without a kernel"
+                )
+            else:
+                png = data.get("image/png")
+                views[model_id] = StoredWidget(
+                    model_id=model_id,
+                    record=record,
+                    png=base64.b64decode(text_of(png)) if png else None,
+                    text=text_of(data.get("text/plain", "")),
+                )
+    return views
+
+
+def by_id(path: Path, model_id: str) -> StoredWidget:
+    """The view of `model_id` in the notebook at `path`."""
+    found = _read(path, path.stat().st_mtime_ns).get(model_id, "is not in the notebook")
+    if isinstance(found, str):
+        raise NotStoredError(f"widget {model_id} of {path.name} {found}")
+    return found
+
+
+def by_name(path: Path, name: str) -> StoredWidget:
+    """The widget that was given `name` in the notebook at `path`."""
+    if not path.is_file():
+        raise NotStoredError(f"no notebook {path.name} to take the widget {name!r} from")
+    views = _read(path, path.stat().st_mtime_ns).values()
+    widgets = [view for view in views if isinstance(view, StoredWidget)]
+    for widget in widgets:
+        if widget.name == name:
+            return widget
+    names = ", ".join(sorted(w.name for w in widgets if w.name)) or "none"
+    raise NotStoredError(f"no widget {name!r} in {path.name}; named there: {names}")

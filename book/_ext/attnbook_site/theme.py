@@ -1,0 +1,73 @@
+"""Templates, options of the theme, and the parts of it that the book leaves out."""
+
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+EXT = Path(__file__).resolve().parents[1]
+BOOK = EXT.parent
+
+# Scripts and style sheets that other extensions put on every page and no page uses.
+UNUSED = ("thebe", "design-tabs.js")
+
+# Files of the theme that no page fetches; 5 MB of the site otherwise.
+LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICENSE.txt")
+
+REDIRECT = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url={target}">
+<title>{title}</title>
+<p><a href="{target}">{title}</a></p>
+</html>
+"""
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    # Set here, since Jupyter Book links every script and style sheet below a `_static` of its own
+    # on every page, and since `html_theme_options` in _config.yml replaces all of them.
+    config.templates_path.insert(0, str(EXT / "templates"))
+    config.html_static_path.append(str(BOOK / "_static"))
+    config.html_theme_options.update(
+        article_footer_items=["report-problem.html"],
+        navbar_persistent=[],  # else the two themes together show two search boxes
+        search_bar_text="Search this book",
+        show_toc_level=2,
+        toc_title="On this page",
+        use_fullscreen_button=False,
+    )
+
+
+def drop_unused(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    def wanted(asset: Any) -> bool:
+        name = str(getattr(asset, "filename", "") or "")
+        inline = str(getattr(asset, "attributes", {}).get("body", ""))
+        return not any(word in name.lower() or word in inline.lower() for word in UNUSED)
+
+    for kind in ("script_files", "css_files"):
+        context[kind][:] = [asset for asset in context[kind] if wanted(asset)]
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    for pattern in LEFT_OUT:
+        for file in (out / "_static").glob(pattern):
+            file.unlink()
+    # The table of contents' own redirect lacks a language and a title.
+    root = app.config.root_doc
+    if root != "index":
+        page = REDIRECT.format(target=f"{root}.html", title=app.config.html_title)
+        (out / "index.html").write_text(page, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("config-inited", configure, priority=100)
+    app.connect("html-page-context", drop_unused, priority=900)
+    app.connect("build-finished", finish, priority=900)
+    app.add_css_file("book.css", priority=900)

@@ -1,0 +1,196 @@
+"""Stored widgets on the pages.
+
+A notebook stores each widget's state together with a copy of its source. On a page the state stays
+and the source becomes one classic script per class, shared by all pages and taken from the package
+as it is now, so pages are light and a repaired widget is current everywhere. `static-widgets.js`
+draws from both without a kernel. Without JavaScript the page shows the stored picture.
+
+    ```{widget} 01_seq2seq learnt-map
+    ```
+
+puts a chapter's widget on another page.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable
+from html import escape
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxTranslator
+
+from . import stored
+from .stored import STATE, VIEW, NotStoredError, StoredWidget
+from .theme import BOOK, EXT
+
+LOGGER = logging.getLogger(__name__)
+SOURCES = BOOK.parent / "src/attnbook/widgets/_source.py"
+RUNTIME = "static-widgets.js"
+
+
+class WidgetView(nodes.General, nodes.Element):
+    """The view `model_id` of the notebook `path`."""
+
+    @property
+    def stored(self) -> StoredWidget:
+        return stored.by_id(Path(self["path"]), self["model_id"])
+
+
+def script_json(value: object) -> str:
+    """JSON that is safe inside a script element."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+class StoredViews(SphinxPostTransform):
+    """Puts a `WidgetView` where a notebook's output holds a widget view."""
+
+    default_priority = 3  # before myst-nb chooses one form of each output
+    formats = ("html",)
+
+    def run(self, **kwargs: object) -> None:
+        path = self.env.doc2path(self.env.docname)
+        for bundle in list(self.document.findall(nodes.container)):
+            if bundle.get("nb_element") != "mime_bundle":
+                continue
+            for form in bundle.children:
+                if isinstance(form, nodes.Element) and form.get("mime_type") == VIEW:
+                    self.replace(bundle, form, path)
+                    break
+
+    def replace(self, bundle: nodes.container, form: nodes.Element, path: str) -> None:
+        script = form.astext()
+        model_id = json.loads(script[script.index("{") : script.rindex("}") + 1])["model_id"]
+        view = WidgetView(path=path, model_id=model_id)
+        try:
+            _ = view.stored
+        except NotStoredError as problem:
+            LOGGER.warning("%s", problem, location=bundle, type="attnbook", subtype="widget")
+            bundle.parent.remove(bundle)
+        else:
+            bundle.replace_self(view)
+
+
+class WidgetDirective(SphinxDirective):
+    """`{widget} notebook name`: a stored widget of another notebook."""
+
+    required_arguments = 2
+
+    def run(self) -> list[nodes.Node]:
+        notebook, name = self.arguments
+        _, path = self.env.relfn2path(f"{notebook}.ipynb")
+        self.env.note_dependency(path)
+        try:
+            widget = stored.by_name(Path(path), name)
+        except NotStoredError as problem:
+            LOGGER.warning(
+                "%s", problem, location=self.get_location(), type="attnbook", subtype="widget"
+            )
+            return []
+        return [WidgetView(path=path, model_id=widget.model_id)]
+
+
+def visit(self: SphinxTranslator, node: WidgetView) -> None:
+    widget = node.stored
+    view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
+    self.body.append(
+        f'<div class="widget-view" data-widget="{widget.class_name}">'
+        f'<script type="{VIEW}">{view}</script>'
+    )
+    if widget.png:
+        # The name follows from the content: pages of earlier builds keep theirs.
+        name = f"widget-{hashlib.sha256(widget.png).hexdigest()[:16]}.png"
+        folder = Path(self.builder.outdir) / self.builder.imagedir
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(widget.png)
+        source = f"{self.builder.imgpath}/{name}"
+        self.body.append(
+            f'<noscript><figure class="widget-picture"><img src="{escape(source)}"'
+            f' alt="{escape(widget.text)}"></figure></noscript>'
+        )
+    self.body.append("</div>")
+    raise nodes.SkipNode
+
+
+class Shared:
+    """The script of each widget class, one file for all pages."""
+
+    def __init__(self) -> None:
+        self.package: Any = None
+        if SOURCES.is_file():
+            spec = spec_from_file_location("attnbook_widget_sources", SOURCES)
+            assert spec and spec.loader
+            self.package = module_from_spec(spec)
+            spec.loader.exec_module(self.package)
+
+    def script(self, widget: StoredWidget) -> str:
+        """The text of the shared file; a class that a chapter defines itself has its own source."""
+        name = widget.class_name
+        known = self.package and name in self.package.classes()
+        esm, css = self.package.load(name) if known else widget.sources
+        source = script_json({"esm": esm, "css": css})
+        return f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
+
+    def write(self, widget: StoredWidget, out: Path) -> str:
+        """Write the file; returns its address below `_static`."""
+        folder = out / "_static/widgets"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{widget.class_name}.js").write_text(self.script(widget), encoding="utf-8")
+        return f"widgets/{widget.class_name}.js"
+
+
+def add_to_page(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    # myst-nb puts the whole notebook's state in the page's head.
+    context["script_files"][:] = [
+        js for js in context["script_files"] if getattr(js, "attributes", {}).get("type") != STATE
+    ]
+    if doctree is None:
+        return
+    widgets = {view["model_id"]: view.stored for view in doctree.findall(WidgetView)}
+    if not widgets:
+        return
+    state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
+    context["body"] += f'\n<script type="{STATE}">{script_json(state)}</script>\n'
+    shared = Shared()
+    classes = {widget.class_name: widget for widget in widgets.values()}
+    for _, widget in sorted(classes.items()):
+        app.add_js_file(shared.write(widget, Path(app.outdir)), loading_method="defer")
+    app.add_js_file(RUNTIME, loading_method="defer")
+
+
+def page_state(widgets: Iterable[StoredWidget]) -> dict[str, Any]:
+    return {widget.model_id: widget.on_page() for widget in widgets}
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    config.nb_ipywidgets_js = {}  # the own runtime instead, on pages that show a widget
+
+
+def start(app: Sphinx) -> None:
+    """The runtime is in place before pages are written, so that its address carries a checksum."""
+    if app.builder.format == "html":
+        static = Path(app.outdir) / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        shutil.copy(EXT / RUNTIME, static / RUNTIME)
+
+
+def setup(app: Sphinx) -> None:
+    app.add_node(WidgetView, html=(visit, None))
+    app.add_directive("widget", WidgetDirective)
+    app.add_post_transform(StoredViews)
+    app.connect("config-inited", configure)
+    app.connect("builder-inited", start)
+    app.connect("html-page-context", add_to_page, priority=850)

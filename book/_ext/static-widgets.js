@@ -1,0 +1,121 @@
+// Draws a notebook's stored widgets without a kernel: each view gets an anywidget-like model with
+// the stored state. A widget's source is registered by one classic script per class
+// (`attnbookWidgets`), since a page opened as a file may not import a module of its own folder.
+(() => {
+  const KIND = "application/vnd.jupyter.widget-";
+
+  const bytes = (text) => {
+    const raw = atob(text);
+    const view = new DataView(new ArrayBuffer(raw.length));
+    for (let i = 0; i < raw.length; i++) view.setUint8(i, raw.charCodeAt(i));
+    return view;
+  };
+
+  class Model {
+    #state;
+    #listeners = new Map();
+    #pending = new Set();
+
+    constructor({ state, buffers = [] }) {
+      this.#state = { ...state };
+      for (const { path, data } of buffers) {
+        const parent = path.slice(0, -1).reduce((part, key) => part[key], this.#state);
+        parent[path[path.length - 1]] = bytes(data);
+      }
+    }
+    get(name) {
+      return this.#state[name];
+    }
+    set(name, value) {
+      const changes = typeof name === "object" ? name : { [name]: value };
+      const changed = Object.keys(changes).filter((key) => this.#state[key] !== changes[key]);
+      for (const key of changed) this.#state[key] = changes[key];
+      for (const key of changed) this.#fire(`change:${key}`, this, changes[key]);
+      if (changed.length) this.#fire("change", this);
+    }
+    save_changes() {}
+    send() {}
+    on(names, listener) {
+      for (const name of names.split(/\s+/)) {
+        if (!this.#listeners.has(name)) this.#listeners.set(name, new Set());
+        this.#listeners.get(name).add(listener);
+      }
+    }
+    off(names, listener) {
+      for (const name of names ? names.split(/\s+/) : [...this.#listeners.keys()]) {
+        if (listener) this.#listeners.get(name)?.delete(listener);
+        else this.#listeners.delete(name);
+      }
+    }
+    #fire(name, ...details) {
+      for (const listener of [...(this.#listeners.get(name) ?? [])]) listener(...details);
+    }
+  }
+
+  const modules = new Map();
+  function definition(name) {
+    if (!modules.has(name)) modules.set(name, load(name));
+    return modules.get(name);
+  }
+  async function load(name) {
+    const source = globalThis.attnbookWidgets?.[name];
+    if (!source) throw new Error(`its script, widgets/${name}.js, did not arrive`);
+    const style = document.createElement("style");
+    style.textContent = source.css;
+    document.head.append(style);
+    const address = URL.createObjectURL(new Blob([source.esm], { type: "text/javascript" }));
+    try {
+      const { default: exported } = await import(address);
+      return typeof exported === "function" ? await exported() : exported;
+    } finally {
+      URL.revokeObjectURL(address);
+    }
+  }
+
+  const records = JSON.parse(
+    document.querySelector(`script[type="${KIND}state+json"]`)?.textContent ?? '{"state":{}}',
+  ).state;
+  const models = new Map(); // views of one model move together
+  async function modelOf(id, widget) {
+    if (!models.has(id)) {
+      const model = new Model(records[id]);
+      models.set(id, Promise.resolve(widget.initialize?.({ model })).then(() => model));
+    }
+    return models.get(id);
+  }
+
+  // In place of a widget that cannot start: what happened, and the stored picture.
+  function apologise(host, error) {
+    console.warn("attnbook:", error);
+    const note = document.createElement("p");
+    note.className = "widget-failed";
+    note.setAttribute("role", "status");
+    const reason = error instanceof Error ? error.message : String(error);
+    note.textContent =
+      "This interactive figure could not start in your browser, so here is a picture of it. " +
+      `Reloading the page or a newer browser may help. (The browser says: ${reason})`;
+    const spare = document.createElement("div");
+    spare.innerHTML = host.querySelector("noscript")?.textContent ?? "";
+    host.replaceChildren(note, ...spare.childNodes);
+  }
+
+  async function show(script) {
+    const host = script.parentElement;
+    const el = document.createElement("div");
+    el.className = "attnbook-widget";
+    el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
+    try {
+      const { model_id: id } = JSON.parse(script.textContent);
+      if (!records[id]) throw new Error("its stored state is not on this page");
+      const widget = await definition(host.dataset.widget);
+      const model = await modelOf(id, widget);
+      host.append(el);
+      await widget.render({ model, el });
+    } catch (error) {
+      apologise(host, error);
+    }
+    host.dataset.ready = "";
+  }
+
+  for (const script of document.querySelectorAll(`script[type="${KIND}view+json"]`)) show(script);
+})();

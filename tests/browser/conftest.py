@@ -1,0 +1,217 @@
+"""Chromium on built pages, with everything off this machine blocked.
+
+`page_factory` opens a page by http or as a file, light or dark, wide or narrow, and checks when
+the test ends that the page asked for nothing off the site, logged no error and missed no file.
+"""
+
+import functools
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlparse
+
+import nbformat
+import pytest
+from filelock import FileLock
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    Route,
+    sync_playwright,
+)
+
+from tests.minibook import ROOT, build_book, notebook_of, write_mini_book
+from tools import chromium as chromium_tool
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+def stale(site: Path) -> bool:
+    """Whether a source of the book is newer than the built site."""
+    built = site / "searchindex.js"
+    if not built.is_file():
+        return True
+    sources = [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "package-lock.json"]
+    for folder in ("book", "src/attnbook/widgets"):
+        sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
+    newest = max(file.stat().st_mtime for file in sources if file.is_file())
+    return newest > built.stat().st_mtime
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The built site; built here when a source is newer."""
+    html = ROOT / "_build/html"
+    html.parent.mkdir(exist_ok=True)
+    with FileLock(html.parent / ".lock"):  # parallel workers share it
+        if stale(html):
+            done = build_book(ROOT, ROOT)
+            assert done.returncode == 0, done.stdout[-5000:]
+    return html
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = chromium_tool.ensure()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Serve a folder on localhost; gives its address."""
+    servers: dict[Path, http.server.ThreadingHTTPServer] = {}
+
+    def start(folder: Path) -> str:
+        if folder not in servers:
+            handler = functools.partial(QuietHandler, directory=str(folder))
+            servers[folder] = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+            threading.Thread(target=servers[folder].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[folder].server_port}"
+
+    yield start
+    for server in servers.values():
+        server.shutdown()
+        server.server_close()
+
+
+@dataclass
+class Faults:
+    """What pages did that they must not; a test that provokes one clears it."""
+
+    off_site: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def clear(self) -> None:
+        for kind in (self.off_site, self.errors, self.missing):
+            kind.clear()
+
+    def watch(self, page: Page) -> None:
+        def console(message: ConsoleMessage) -> None:
+            if message.type == "error":
+                self.errors.append(message.text)
+
+        def response(answer: Response) -> None:
+            if answer.status >= 400:
+                self.missing.append(answer.url)
+
+        def failed(request: Request) -> None:
+            if request.url.startswith("file:"):
+                self.missing.append(request.url)
+
+        page.on("console", console)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("response", response)
+        page.on("requestfailed", failed)
+
+    def route(self, route: Route) -> None:
+        url = urlparse(route.request.url)
+        if url.scheme in ("file", "data", "blob") or url.hostname in ("127.0.0.1", "localhost"):
+            route.continue_()
+        else:
+            self.off_site.append(route.request.url)
+            route.abort()
+
+
+@pytest.fixture
+def faults() -> Iterator[Faults]:
+    found = Faults()
+    yield found
+    assert not found.off_site, f"requests off the site: {found.off_site}"
+    assert not found.errors, f"errors on the console: {found.errors}"
+    assert not found.missing, f"missing files: {found.missing}"
+
+
+def site_of(path: Path) -> Path:
+    """The site that a built page belongs to: the folder that holds its search index."""
+    for folder in path.parents:
+        if (folder / "searchindex.js").is_file():
+            return folder
+    raise ValueError(f"{path} is no page of a built site")
+
+
+@pytest.fixture
+def page_factory(
+    browser: Browser, serve: Callable[[Path], str], faults: Faults
+) -> Iterator[Callable[..., Page]]:
+    """Open a built page: `page_factory(path, scheme="file", theme="dark", width=390)`.
+
+    The path may end in a fragment or a query: `f"{path}#w.map=..."`.
+    """
+    contexts = []
+
+    def open_page(
+        url_or_path: str | Path,
+        *,
+        scheme: Literal["http", "file"] = "http",
+        theme: Literal["light", "dark"] = "light",
+        width: int = 1280,
+        javascript: bool = True,
+    ) -> Page:
+        context = browser.new_context(
+            color_scheme=theme,
+            viewport={"width": width, "height": 900 if width > 600 else 844},
+            has_touch=width < 600,
+            java_script_enabled=javascript,
+            service_workers="block",
+        )
+        contexts.append(context)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.route("**/*", faults.route)
+        page = context.new_page()
+        faults.watch(page)
+        page.goto(address(str(url_or_path), scheme), wait_until="load")
+        if javascript:
+            page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
+        return page
+
+    def address(text: str, scheme: str) -> str:
+        if text.startswith("http://"):
+            return text
+        cut = min((text.find(mark) for mark in "?#" if mark in text), default=len(text))
+        path, rest = Path(text[:cut]).resolve(), text[cut:]
+        if scheme == "file":
+            return path.as_uri() + rest
+        folder = site_of(path)
+        return f"{serve(folder)}/{path.relative_to(folder).as_posix()}{rest}"
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def widget_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Any]], Path]:
+    """Store widgets in a notebook and build it; gives the page. Call it once a module."""
+
+    def build(widgets: list[Any]) -> Path:
+        folder = tmp_path_factory.mktemp("mini")
+        notebook = nbformat.writes(notebook_of(widgets))
+        write_mini_book(folder, {"index.md": "# Mini book\n", "widgets.ipynb": notebook})
+        done = build_book(folder, folder)
+        assert done.returncode == 0, done.stdout[-5000:]
+        return folder / "_build/html/widgets.html"
+
+    return build

@@ -1,0 +1,65 @@
+"""Small books with the real configuration and extension, and the real book, built strictly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from ipywidgets.embed import dependency_state
+
+ROOT = Path(__file__).resolve().parents[1]
+STATE = "application/vnd.jupyter.widget-state+json"
+
+
+def build_book(source: Path, target: Path, address: str = "") -> subprocess.CompletedProcess[str]:
+    """The strict build of the book at `source` into `target`/_build."""
+    main = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", main, "build", "-W", "-n", "--keep-going"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # KaTeX calls the environment's own node.
+    env = {**os.environ, "PATH": path, "BOOK_REPOSITORY_URL": address}
+    return subprocess.run(
+        [*command, "--path-output", str(target), str(source)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=env,
+    )
+
+
+def notebook_of(widgets: list[Any]) -> nbformat.NotebookNode:
+    """A notebook as `make run` leaves it: one cell a widget, with output and stored state."""
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells.append(nbformat.v4.new_markdown_cell("# Widgets\n\nA page of widgets."))
+    for count, widget in enumerate(widgets, 1):
+        bundle = widget._repr_mimebundle_()
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        output = nbformat.v4.new_output("execute_result", data, execution_count=count)
+        cell = nbformat.v4.new_code_cell("widget", outputs=[output], execution_count=count)
+        notebook.cells.append(cell)
+    state = dependency_state(widgets, drop_defaults=False)
+    records = {"version_major": 2, "version_minor": 0, "state": state}
+    notebook.metadata["widgets"] = {STATE: records}
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    return notebook
+
+
+def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
+    """A small book with the real configuration and extension; the first page is the root."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    extensions = config["sphinx"]["local_extensions"]
+    for name, path in extensions.items():
+        extensions[name] = str(ROOT / path)
+    config.pop("bibtex_bibfiles", None)
+    config["sphinx"]["config"].pop("bibtex_reference_style", None)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [Path(name).stem for name in pages]
+    toc = {"format": "jb-book", "root": names[0], "chapters": [{"file": n} for n in names[1:]]}
+    (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
