@@ -1,0 +1,289 @@
+"""Number words: English to German morphemes, with gold links between the words.
+
+`forty two` is `zwei und vierzig`: a translation task with a small vocabulary, an unlimited supply
+of sentences of any length, changes of word order, and alignments that
+are known exactly. The spelling of the numbers below one thousand is num2words's.
+"""
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from num2words import num2words
+from torch import Tensor
+
+PAD, BOS, EOS = 0, 1, 2
+SPECIALS = ("<pad>", "<s>", "</s>")
+MAX_DIGITS = 12
+
+ENGLISH_SCALES = ("", "thousand", "million", "billion")
+GERMAN_SCALES = (
+    ("", ""),
+    ("tausend", "tausend"),
+    ("Million", "Millionen"),
+    ("Milliarde", "Milliarden"),
+)
+ENGLISH_TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety".split())
+GERMAN_MORPHEMES = tuple(
+    "null ein eins eine zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn "
+    "vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig "
+    "sechzig siebzig achtzig neunzig und hundert tausend Million Millionen Milliarde Milliarden".split()
+)
+_LONGEST_FIRST = re.compile("|".join(sorted(GERMAN_MORPHEMES, key=len, reverse=True)))
+
+# A word and its place in the number ("hundreds", "tens", "units", ...); None for "and" and "und".
+Word = tuple[str, str | None]
+
+
+def split_german(text: str) -> list[str]:
+    """Split German number words into morphemes by greedy longest match, without loss.
+
+    Args:
+        text: a number in German words, as num2words writes it.
+
+    Raises:
+        ValueError: if a part of the text is no German number morpheme.
+    """
+    compact = text.replace(" ", "")
+    morphemes = _LONGEST_FIRST.findall(compact)
+    if "".join(morphemes) != compact:
+        raise ValueError(f"text must consist of German number morphemes, got {text!r}")
+    return morphemes
+
+
+@cache
+def _english_group(value: int) -> tuple[Word, ...]:
+    """English words of 1..999, each with its place."""
+    words = num2words(value).replace("-", " ").split()
+    head: list[Word] = []
+    if "hundred" in words:
+        head = [(words[0], "hundreds"), (words[1], "hundred")]
+        words = words[2:]
+    rest = [(w, None if w == "and" else "tens" if w in ENGLISH_TENS else "units") for w in words]
+    return (*head, *rest)
+
+
+@cache
+def _german_group(value: int) -> tuple[Word, ...]:
+    """German morphemes of 1..999, each with its place."""
+    words = split_german(num2words(value, lang="de"))
+    head: list[Word] = []
+    if "hundert" in words:
+        head = [(words[0], "hundreds"), (words[1], "hundred")]
+        words = words[2:]
+    if "und" in words:
+        return (*head, (words[0], "units"), ("und", None), (words[2], "tens"))
+    tens = bool(words) and value % 100 >= 20
+    return (*head, *((w, "tens" if tens else "units") for w in words))
+
+
+@dataclass(frozen=True)
+class NumberPair:
+    """A number in English words and German morphemes.
+
+    Attributes:
+        number: the number itself.
+        source: its English words.
+        target: its German morphemes.
+        links: pairs (target position, source position) of words that translate each other; the
+            morpheme `und` and the English `and` stand in no link.
+    """
+
+    number: int
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    links: tuple[tuple[int, int], ...]
+
+
+def number_pair(number: int) -> NumberPair:
+    """Write a number in English words and German morphemes, with the links between them.
+
+    Args:
+        number: 0 up to 999,999,999,999.
+
+    Raises:
+        ValueError: if the number is out of range.
+    """
+    if not 0 <= number < 10**MAX_DIGITS:
+        raise ValueError(f"number must lie in 0..{10**MAX_DIGITS - 1}, got {number}")
+    if number == 0:
+        return NumberPair(0, ("zero",), ("null",), ((0, 0),))
+    english: list[tuple[str, object]] = []
+    german: list[tuple[str, object]] = []
+    for scale in range(len(ENGLISH_SCALES) - 1, -1, -1):
+        group = number // 1000**scale % 1000
+        if not group:
+            continue
+        if scale == 0 and group < 100 and english:
+            english.append(("and", None))
+        english += [(w, place and (scale, place)) for w, place in _english_group(group)]
+        german_words = list(_german_group(group))
+        if german_words[-1][0] == "eins" and scale:  # "ein" tausend, "eine" Million
+            german_words[-1] = ("ein" if scale == 1 else "eine", german_words[-1][1])
+        german += [(w, place and (scale, place)) for w, place in german_words]
+        if scale:
+            english.append((ENGLISH_SCALES[scale], (scale, "scale")))
+            german.append((GERMAN_SCALES[scale][group > 1], (scale, "scale")))
+    where = {place: j for j, (_, place) in enumerate(english) if place}
+    return NumberPair(
+        number,
+        tuple(w for w, _ in english),
+        tuple(w for w, _ in german),
+        tuple((i, where[place]) for i, (_, place) in enumerate(german) if place),
+    )
+
+
+def has_unsettled_german(number: int) -> bool:
+    """Whether a group above the units ends in 01, where German usage and num2words part ways.
+
+    num2words writes "zweihunderteins Millionen", no German does, and Germans do not agree on what
+    to write instead: the book leaves such numbers out.
+    """
+    groups = [number // 1000**scale % 1000 for scale in range(1, len(ENGLISH_SCALES))]
+    return any(group > 1 and group % 100 == 1 for group in groups)
+
+
+class Vocabulary:
+    """Words to token ids and back; ids 0, 1, 2 are padding, start and end.
+
+    Args:
+        words: the words, in the order of their ids from 3 on; doubles are an error.
+
+    Raises:
+        ValueError: if a word occurs twice or is one of the special tokens.
+    """
+
+    def __init__(self, words: Iterable[str]):
+        self.tokens = (*SPECIALS, *words)
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            doubles = sorted({t for t in self.tokens if self.tokens.count(t) > 1})
+            raise ValueError(f"words must be distinct and not special, got twice: {doubles}")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, words: Iterable[str]) -> list[int]:
+        """Token ids of words; a KeyError names a word that is not in the vocabulary."""
+        try:
+            return [self._ids[word] for word in words]
+        except KeyError as error:
+            raise KeyError(f"word {error.args[0]!r} is not among the {len(self)} tokens") from None
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> list[str]:
+        """Words of token ids, from after a start token up to the end token or padding."""
+        words = []
+        for i in map(int, ids):
+            if i in (PAD, EOS):
+                break
+            if i != BOS:
+                words.append(self.tokens[i])
+        return words
+
+
+def pad_batch(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch token"]:
+    """Stack token sequences of different lengths, padded at the end with `PAD`.
+
+    Args:
+        sequences: one list of token ids per sentence.
+
+    Raises:
+        ValueError: if there is no sequence.
+    """
+    if not sequences:
+        raise ValueError("sequences must hold at least one sequence, got none")
+    batch = torch.full((len(sequences), max(map(len, sequences))), PAD)
+    for row, sequence in zip(batch, sequences, strict=True):
+        row[: len(sequence)] = torch.tensor(sequence, dtype=torch.long)
+    return batch
+
+
+class Batch(NamedTuple):
+    """Padded token ids of a batch of sentence pairs.
+
+    Attributes:
+        source: `[batch source]`, the words alone.
+        target: `[batch target]`, from start token to end token.
+    """
+
+    source: Int[Tensor, "batch source"]
+    target: Int[Tensor, "batch target"]
+
+
+class Numbers:
+    """The translation task: English number words to German morphemes.
+
+    Args:
+        max_digits: training numbers have 1 to this many digits, each length equally often.
+        held_out: this many numbers of each length (at most a quarter of what there is) are kept
+            for testing; training never sees them, but for the ten numbers of one digit.
+        seed: of the choice of held-out numbers.
+        extra: further numbers to train on, one sample in 16 (chapter 1: short round numbers with
+            a scale word that the training lengths lack).
+
+    Raises:
+        ValueError: if `max_digits` is not in 1..12.
+    """
+
+    def __init__(
+        self, max_digits: int = 9, *, held_out: int = 100, seed: int = 0, extra: Sequence[int] = ()
+    ):
+        if not 1 <= max_digits <= MAX_DIGITS:
+            raise ValueError(f"max_digits must lie in 1..{MAX_DIGITS}, got {max_digits}")
+        self.max_digits, self.extra = max_digits, tuple(extra)
+        self.held_out = {d: self._choose(d, held_out, seed) for d in range(1, MAX_DIGITS + 1)}
+        self._hidden = {n for d in range(2, MAX_DIGITS + 1) for n in self.held_out[d]}
+
+    @staticmethod
+    def _draw(rng: random.Random, n_digits: int) -> int:
+        while True:
+            number = rng.randrange(10 ** (n_digits - 1) if n_digits > 1 else 0, 10**n_digits)
+            if not has_unsettled_german(number):
+                return number
+
+    @classmethod
+    def _choose(cls, n_digits: int, count: int, seed: int) -> tuple[int, ...]:
+        if n_digits == 1:
+            return tuple(range(10))
+        rng = random.Random(f"held out {seed} {n_digits}")
+        chosen: dict[int, None] = {}
+        while len(chosen) < min(count, 9 * 10 ** (n_digits - 1) // 4):
+            chosen[cls._draw(rng, n_digits)] = None
+        return tuple(chosen)
+
+    @cached_property
+    def source_vocab(self) -> Vocabulary:
+        """English: about thirty words and the three special tokens."""
+        words = [num2words(n) for n in (*range(20), *range(20, 100, 10))]
+        return Vocabulary([*words, "and", "hundred", *ENGLISH_SCALES[1:]])
+
+    @cached_property
+    def target_vocab(self) -> Vocabulary:
+        """German: about thirty-five morphemes and the three special tokens."""
+        return Vocabulary(GERMAN_MORPHEMES)
+
+    def encode(self, numbers: Iterable[int]) -> Batch:
+        """Token ids of numbers: sources as they are, targets between start and end token."""
+        pairs = [number_pair(number) for number in numbers]
+        return Batch(
+            pad_batch([self.source_vocab.encode(p.source) for p in pairs]),
+            pad_batch([[BOS, *self.target_vocab.encode(p.target), EOS] for p in pairs]),
+        )
+
+    def batch(self, step: int, *, batch_size: int = 64, seed: int = 0) -> Batch:
+        """The training batch of a step, a function of `seed` and `step` alone."""
+        rng = random.Random(f"batch {seed} {step}")
+        numbers: list[int] = []
+        while len(numbers) < batch_size:
+            if self.extra and rng.random() < 1 / 16:
+                numbers.append(rng.choice(self.extra))
+                continue
+            number = self._draw(rng, rng.randint(1, self.max_digits))
+            if number not in self._hidden:
+                numbers.append(number)
+        return self.encode(numbers)

@@ -1,0 +1,67 @@
+"""One look for the book's figures."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+
+# Okabe and Ito 2008: colours that colour-blind readers tell apart; line styles for print in grey.
+BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
+PINK, SKY, RED = "#cc79a7", "#56b4e9", "#d55e00"
+INK, FAINT = "#333333", "#d9d9d9"
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults to the book's: palette, quiet axes, sharp on small screens."""
+    plt.rcParams.update(
+        {
+            "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
+            + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1))]),
+            "axes.edgecolor": INK,
+            "axes.labelcolor": INK,
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "axes.titleweight": "bold",
+            "figure.dpi": 130,
+            "figure.figsize": (6.4, 3.2),
+            "figure.facecolor": "white",
+            "figure.constrained_layout.use": True,
+            "font.size": 10,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+        }
+    )
+
+
+def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
+    """Write each line's name at its right end, in its colour, moved apart where they would overlap.
+
+    Args:
+        ax: axes with one line a name, in order.
+        names: the names.
+        gap: least distance between two names, as a share of the axes' height.
+
+    Raises:
+        ValueError: if there are not as many names as lines.
+    """
+    lines = list(ax.get_lines())
+    if len(lines) != len(names):
+        raise ValueError(f"names must be one for each of {len(lines)} lines, got {len(names)}")
+    bottom, top = ax.get_ylim()
+    ends = [np.asarray(line.get_xydata())[-1] for line in lines]
+    last = -float("inf")
+    for i in sorted(range(len(lines)), key=lambda i: ends[i][1]):
+        last = max((ends[i][1] - bottom) / (top - bottom), last + gap)
+        ax.annotate(
+            names[i],
+            (ends[i][0], ends[i][1]),
+            xytext=(1.02, last),
+            textcoords="axes fraction",
+            color=lines[i].get_color(),
+            va="center",
+        )

@@ -1,0 +1,268 @@
+"""Sequence to sequence with GRUs: cell, encoder, decoder, greedy decoding."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attnbook.attention import Score
+from attnbook.data import BOS, EOS, PAD, Batch
+from attnbook.masks import masked_softmax, padding_mask
+
+
+class GRUCell(nn.Module):
+    """One step of a gated recurrent unit, written from its equations.
+
+        r  = sigmoid(W_r x + b_r + U_r h + c_r)          reset gate
+        z  = sigmoid(W_z x + b_z + U_z h + c_z)          update gate
+        n  = tanh(W_n x + b_n + r * (U_n h + c_n))       proposal, reset="after"
+        n  = tanh(W_n x + b_n + U_n (r * h) + c_n)       proposal, reset="before"
+        h' = (1 - z) * n + z * h
+
+    with x `[d_input]`, h `[d_state]`, every W `[d_state d_input]`, U `[d_state d_state]`, b and c
+    `[d_state]`, and * elementwise.
+
+    Args:
+        d_input: size of x.
+        d_state: size of h.
+        reset: where the reset gate acts: "after" the matrix product, as PyTorch and cuDNN do, or
+            "before" it, as in the paper.
+
+    The parameters have the names and layout of `torch.nn.GRUCell` (gates stacked in the order
+    r, z, n), so that its `state_dict` can be loaded.
+
+    Raises:
+        ValueError: if `reset` is neither "after" nor "before".
+
+    Source: Cho et al. 2014, equations 5 to 8 (reset "before"); the documentation of `torch.nn.GRU`
+    (reset "after").
+    """
+
+    def __init__(self, d_input: int, d_state: int, reset: str = "after"):
+        super().__init__()
+        if reset not in ("after", "before"):
+            raise ValueError(f'reset must be "after" or "before", got {reset!r}')
+        self.reset = reset
+        bound = d_state**-0.5
+        self.weight_ih = nn.Parameter(torch.empty(3 * d_state, d_input).uniform_(-bound, bound))
+        self.weight_hh = nn.Parameter(torch.empty(3 * d_state, d_state).uniform_(-bound, bound))
+        self.bias_ih = nn.Parameter(torch.empty(3 * d_state).uniform_(-bound, bound))
+        self.bias_hh = nn.Parameter(torch.empty(3 * d_state).uniform_(-bound, bound))
+
+    def forward(
+        self, x: Float[Tensor, "batch d_input"], h: Float[Tensor, "batch d_state"]
+    ) -> Float[Tensor, "batch d_state"]:
+        """The next state."""
+        x_r, x_z, x_n = (x @ self.weight_ih.T + self.bias_ih).chunk(3, dim=-1)
+        h_r, h_z, h_n = (h @ self.weight_hh.T + self.bias_hh).chunk(3, dim=-1)
+        r = torch.sigmoid(x_r + h_r)
+        z = torch.sigmoid(x_z + h_z)
+        if self.reset == "before":
+            u_n, c_n = self.weight_hh.chunk(3)[2], self.bias_hh.chunk(3)[2]
+            n = torch.tanh(x_n + (r * h) @ u_n.T + c_n)
+        else:
+            n = torch.tanh(x_n + r * h_n)
+        return (1 - z) * n + z * h
+
+
+class GRU(nn.Module):
+    """A GRU cell run over a sequence: h_t = GRUCell(x_t, h_(t-1)), h_0 = 0.
+
+    Args:
+        d_input: size of each x_t.
+        d_state: size of each h_t.
+        reset: as for `GRUCell`.
+    """
+
+    def __init__(self, d_input: int, d_state: int, reset: str = "after"):
+        super().__init__()
+        self.cell = GRUCell(d_input, d_state, reset)
+
+    def load_torch(self, gru: nn.GRU) -> "GRU":
+        """Copy the weights of a one-layer, one-way `torch.nn.GRU`. Returns self."""
+        weights = {name.removesuffix("_l0"): value for name, value in gru.state_dict().items()}
+        self.cell.load_state_dict(weights)
+        return self
+
+    def forward(
+        self, x: Float[Tensor, "batch token d_input"]
+    ) -> Float[Tensor, "batch token d_state"]:
+        """All states h_1 .. h_T."""
+        h = x.new_zeros(x.shape[0], self.cell.weight_hh.shape[1])
+        states = []
+        for x_t in x.unbind(1):
+            h = self.cell(x_t, h)
+            states.append(h)
+        return torch.stack(states, dim=1)
+
+
+class Memory(NamedTuple):
+    """What an encoder hands to a decoder.
+
+    Attributes:
+        states: `[batch source d_memory]` one state a word, zeros at padding.
+        last: `[batch d_memory]` the state after the last word.
+        mask: `[batch source]` True at words, False at padding.
+    """
+
+    states: Float[Tensor, "batch source d_memory"]
+    last: Float[Tensor, "batch d_memory"]
+    mask: Bool[Tensor, "batch source"]
+
+
+class Encoder(nn.Module):
+    """Embedding and GRU: h_t = GRU(x_t, h_(t-1)).
+
+    Args:
+        vocab_size: number of source tokens.
+        d_model: size of embeddings and states.
+
+    Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.rnn = nn.GRU(d_model, d_model, batch_first=True)
+
+    def forward(self, source: Int[Tensor, "batch source"]) -> Memory:
+        """Read the sentences; padding changes nothing, a source of only padding gives zeros."""
+        mask = padding_mask(source)
+        lengths = mask.sum(1)
+        packed = pack_padded_sequence(
+            self.embedding(source), lengths.clamp(min=1).cpu(), True, enforce_sorted=False
+        )
+        states, last = self.rnn(packed)
+        states, _ = pad_packed_sequence(states, True, total_length=source.shape[1])
+        return Memory(states * mask[:, :, None], last[-1] * (lengths > 0)[:, None], mask)
+
+
+class Decoder(nn.Module):
+    """GRU decoder that starts from the encoder's last state and may attend to all of them.
+
+        s_0 = h_T
+        s_t = GRU(y_(t-1), s_(t-1))                              without a score
+        s_t = GRU([y_(t-1); c_t], s_(t-1))                       with one, where
+        c_t = sum_j a_tj h_j,   a_t = softmax_j score(s_(t-1), h_j)
+        P(y_t | x, y before t) = softmax(W s_t + b)
+
+    with y_(t-1) the embedding `[d_model]` of the token before, s_t `[d_model]`, h_j and c_t
+    `[d_model]`, W `[vocab_size d_model]`.
+
+    Args:
+        vocab_size: number of target tokens.
+        d_model: size of embeddings and of the states of encoder and decoder.
+        score: a score function of `attnbook.attention`, or None.
+
+    Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
+    (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`).
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, score: Score | None = None):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.score = score
+        self.cell = nn.GRUCell(d_model if score is None else 2 * d_model, d_model)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def prepare(self, memory: Memory) -> Tensor | None:
+        """What the score computes of the encoder's states once a sentence."""
+        return None if self.score is None else self.score.prepare(memory.states)
+
+    def step(
+        self,
+        token: Int[Tensor, " batch"],
+        state: Float[Tensor, "batch d_model"],
+        memory: Memory,
+        prepared: Tensor | None,
+    ) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, "batch source"] | None]:
+        """One step: the next state, and the attention weights if there is a score."""
+        x, weights = self.embedding(token), None
+        if self.score is not None:
+            weights = masked_softmax(self.score(state, prepared), memory.mask)
+            context = torch.einsum("bj,bjd->bd", weights, memory.states)
+            x = torch.cat([x, context], dim=-1)
+        return self.cell(x, state), weights
+
+    def forward(
+        self, target: Int[Tensor, "batch target"], memory: Memory
+    ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
+        """Teacher forcing: logits for the token after each given one, and the weights if any."""
+        prepared, state = self.prepare(memory), memory.last
+        states, weights = [], []
+        for token in target.unbind(1):
+            state, row = self.step(token, state, memory, prepared)
+            states.append(state)
+            weights.append(row)
+        logits = self.out(torch.stack(states, dim=1))
+        return logits, None if self.score is None else torch.stack(weights, dim=1)
+
+
+class Translation(NamedTuple):
+    """What greedy decoding gives.
+
+    Attributes:
+        tokens: `[batch target]` up to and with the end token, padding after it.
+        logits: `[batch target vocab]` the scores each token was chosen from.
+        weights: `[batch target source]`, or None for a decoder without attention.
+    """
+
+    tokens: Int[Tensor, "batch target"]
+    logits: Float[Tensor, "batch target vocab"]
+    weights: Float[Tensor, "batch target source"] | None
+
+
+class Seq2Seq(nn.Module):
+    """Encoder and decoder: P(y | x) = product over t of P(y_t | x, y before t).
+
+    Args:
+        encoder: gives a `Memory`.
+        decoder: reads it.
+    """
+
+    def __init__(self, encoder: Encoder, decoder: Decoder):
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def forward(
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
+    ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
+        """Logits for the token after each token of `target`, and the attention weights if any."""
+        return self.decoder(target, self.encoder(source))
+
+    def loss(self, batch: Batch) -> Float[Tensor, ""]:
+        """Mean cross-entropy in nats a target token, teacher forced; padding does not count."""
+        logits, _ = self(batch.source, batch.target[:, :-1])
+        return cross_entropy(logits.transpose(1, 2), batch.target[:, 1:], ignore_index=PAD)
+
+    @torch.no_grad()
+    def translate(self, source: Int[Tensor, "batch source"], max_len: int = 32) -> Translation:
+        """Greedy decoding: at each step the likeliest token, from start token to end token.
+
+        Args:
+            source: `[batch source]` token ids.
+            max_len: stop after this many tokens.
+        """
+        memory = self.encoder(source)
+        prepared, state = self.decoder.prepare(memory), memory.last
+        token = torch.full_like(source[:, 0], BOS)
+        done = torch.zeros_like(token, dtype=torch.bool)
+        tokens, logits, weights = [], [], []
+        for _ in range(max_len):
+            state, row = self.decoder.step(token, state, memory, prepared)
+            logits.append(self.decoder.out(state))
+            token = logits[-1].argmax(-1).masked_fill(done, PAD)
+            tokens.append(token)
+            weights.append(row)
+            done |= token == EOS
+            if done.all():
+                break
+        return Translation(
+            torch.stack(tokens, dim=1),
+            torch.stack(logits, dim=1),
+            None if self.decoder.score is None else torch.stack(weights, dim=1),
+        )

@@ -1,0 +1,37 @@
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnbook.masks import masked_softmax, padding_mask
+
+
+def test_padding_mask_is_true_at_words():
+    assert padding_mask(torch.tensor([[4, 5, 0]])).tolist() == [[True, True, False]]
+
+
+@given(st.integers(0, 2**16), st.floats(0, 1))
+def test_masked_softmax_against_a_loop(seed, share):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(3, 4, 5, generator=generator) * 10
+    mask = torch.rand(3, 4, 5, generator=generator) < share
+    weights = masked_softmax(scores, mask)
+    for at in [(b, q) for b in range(3) for q in range(4)]:
+        allowed = [scores[at][j].double().exp() if mask[at][j] else 0.0 for j in range(5)]
+        total = float(sum(allowed)) or 1.0
+        expected = torch.tensor([float(a) / total for a in allowed])
+        assert torch.allclose(weights[at], expected, atol=1e-6)
+
+
+def test_a_query_that_may_attend_to_nothing_gets_zeros_and_no_nan_gradient():
+    scores = torch.randn(2, 3, requires_grad=True)
+    weights = masked_softmax(scores, torch.tensor([[True, True, False], [False, False, False]]))
+    assert weights[1].tolist() == [0, 0, 0]
+    weights[0, 0].backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+
+
+def test_huge_scores_do_not_overflow():
+    scores = torch.tensor([[3e38, -3e38, 3e38]])
+    weights = masked_softmax(scores, torch.tensor([[True, True, False]]))
+    assert weights.tolist() == [[1, 0, 0]]

@@ -1,0 +1,26 @@
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import pytest
+
+from attnbook.plots import label_lines, use_style
+
+
+def test_line_names_do_not_overlap():
+    use_style()
+    _, ax = plt.subplots()
+    for end in (0.5, 0.51, 0.9):
+        ax.plot([0, 1], [0, end])
+    label_lines(ax, ["a", "b", "c"], gap=0.1)
+    heights = sorted(text.xyann[1] for text in ax.texts)
+    assert all(b - a > 0.099 for a, b in pairwise(heights))
+    assert [t.get_color() for t in ax.texts] == [line.get_color() for line in ax.get_lines()]
+    plt.close()
+
+
+def test_a_name_for_each_line():
+    _, ax = plt.subplots()
+    ax.plot([0, 1], [0, 1])
+    with pytest.raises(ValueError, match="one for each of 1 lines, got 2"):
+        label_lines(ax, ["a", "b"])
+    plt.close()

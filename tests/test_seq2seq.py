@@ -1,0 +1,185 @@
+import pytest
+import torch
+from torch import nn
+
+from attnbook.attention import AdditiveScore, LastKeyScore
+from attnbook.data import BOS, EOS, PAD, Batch
+from attnbook.seq2seq import GRU, Decoder, Encoder, GRUCell, Seq2Seq
+
+SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 3, PAD, PAD, PAD], [6, 6, 6, PAD, PAD]])
+TARGET = torch.tensor(
+    [
+        [BOS, 3, 4, 5, 6, 7, EOS],
+        [BOS, 5, EOS, PAD, PAD, PAD, PAD],
+        [BOS, 8, 8, 8, 8, EOS, PAD],
+    ]
+)
+SCORES = {"plain": lambda: None, "last": LastKeyScore, "additive": lambda: AdditiveScore(6, 6, 4)}
+
+
+def model(kind="additive", source_vocab=10, target_vocab=11, d_model=6):
+    torch.manual_seed(1)
+    encoder = Encoder(source_vocab, d_model)
+    return Seq2Seq(encoder, Decoder(target_vocab, d_model, SCORES[kind]())).eval()
+
+
+def test_gru_cell_equals_torch():
+    torch.manual_seed(0)
+    reference = nn.GRUCell(3, 5)
+    cell = GRUCell(3, 5)
+    cell.load_state_dict(reference.state_dict())
+    x, h = torch.randn(4, 3), torch.randn(4, 5)
+    assert (cell(x, h) - reference(x, h)).abs().max() < 1e-6
+
+
+def test_gru_equals_torch_forward_and_backward():
+    torch.manual_seed(0)
+    reference = nn.GRU(3, 5, batch_first=True)
+    gru = GRU(3, 5).load_torch(reference)
+    x = torch.randn(4, 7, 3)
+    ours, theirs = gru(x), reference(x)[0]
+    assert (ours - theirs).abs().max() < 1e-6
+    ours.square().sum().backward()
+    theirs.square().sum().backward()
+    assert (gru.cell.weight_hh.grad - reference.weight_hh_l0.grad).abs().max() < 1e-5
+
+
+def test_original_gru_cell_against_its_equations_as_loops():
+    torch.manual_seed(0)
+    cell = GRUCell(2, 3, reset="before")
+    x, h = torch.randn(1, 2), torch.randn(1, 3)
+    w, u = (m.detach().reshape(3, 3, -1).tolist() for m in (cell.weight_ih, cell.weight_hh))
+    b, c = (m.detach().reshape(3, 3).tolist() for m in (cell.bias_ih, cell.bias_hh))
+
+    def line(gate, i, state):
+        first = sum(w[gate][i][k] * x[0, k].item() for k in range(2)) + b[gate][i]
+        return first + sum(u[gate][i][k] * state[k] for k in range(3)) + c[gate][i]
+
+    sigmoid = lambda v: 1 / (1 + torch.tensor(-v).exp().item())  # noqa: E731
+    h0 = h[0].tolist()
+    r = [sigmoid(line(0, i, h0)) for i in range(3)]
+    z = [sigmoid(line(1, i, h0)) for i in range(3)]
+    n = [torch.tensor(line(2, i, [r[k] * h0[k] for k in range(3)])).tanh().item() for i in range(3)]
+    expected = torch.tensor([(1 - z[i]) * n[i] + z[i] * h0[i] for i in range(3)])
+    assert (cell(x, h)[0] - expected).abs().max() < 1e-6
+    cell.reset = "after"
+    assert (cell(x, h)[0] - expected).abs().max() > 1e-3
+
+
+def test_unknown_reset():
+    with pytest.raises(ValueError, match=r"reset must be .* got 'middle'"):
+        GRUCell(2, 3, reset="middle")
+
+
+def test_encoder_ignores_padding():
+    encoder = model().encoder
+    together = encoder(SOURCE)
+    for row, source in zip(range(3), SOURCE, strict=True):
+        n = int((source != PAD).sum())
+        alone = encoder(source[None, :n])
+        assert (together.states[row, :n] - alone.states[0]).abs().max() < 1e-6
+        assert (together.states[row, n:] == 0).all()
+        assert (together.last[row] - alone.last[0]).abs().max() < 1e-6
+        assert (together.last[row] == together.states[row, n - 1]).all()
+
+
+def test_a_source_of_only_padding_gives_zeros():
+    memory = model().encoder(torch.tensor([[PAD, PAD], [4, 5]]))
+    assert (memory.states[0] == 0).all()
+    assert (memory.last[0] == 0).all()
+    logits, weights = model()(torch.tensor([[PAD, PAD]]), TARGET[:1, :3])
+    assert logits.isfinite().all()
+    assert (weights == 0).all()
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_translation_ignores_padding(kind):
+    m = model(kind)
+    wide = torch.cat([SOURCE, torch.full((3, 4), PAD)], dim=1)
+    assert (m(SOURCE, TARGET)[0] - m(wide, TARGET)[0]).abs().max() < 1e-6
+    assert m.translate(SOURCE, 6).tokens.equal(m.translate(wide, 6).tokens)
+
+
+def test_additive_score_against_loops():
+    torch.manual_seed(0)
+    score = AdditiveScore(d_query=3, d_key=5, d_hidden=4)
+    query, keys = torch.randn(2, 3), torch.randn(2, 6, 5)
+    scores = score(query, score.prepare(keys))
+    for b in range(2):
+        for j in range(6):
+            hidden = torch.tanh(score.w1.weight @ keys[b, j] + score.w2.weight @ query[b])
+            assert abs(score.v.weight[0] @ hidden - scores[b, j]) < 1e-6
+
+
+def test_attending_decoder_against_its_equations():
+    m = model("additive")
+    memory = m.encoder(SOURCE)
+    logits, weights = m(SOURCE, TARGET)
+    decoder, state = m.decoder, memory.last
+    for t in range(TARGET.shape[1]):
+        for b in range(3):
+            n = int(memory.mask[b].sum())
+            w1, w2, v = decoder.score.w1, decoder.score.w2, decoder.score.v
+            hidden = [torch.tanh(w1(h) + w2(state[b])) for h in memory.states[b, :n]]
+            scores = torch.cat([v(row) for row in hidden])
+            a = scores.exp() / scores.exp().sum()
+            assert (weights[b, t, :n] - a).abs().max() < 1e-6
+            assert (weights[b, t, n:] == 0).all()
+        context = (weights[:, t, :, None] * memory.states).sum(1)
+        state = decoder.cell(torch.cat([decoder.embedding(TARGET[:, t]), context], -1), state)
+        assert (logits[:, t] - decoder.out(state)).abs().max() < 1e-6
+
+
+def test_last_key_score_is_a_kronecker_delta():
+    _, weights = model("last")(SOURCE, TARGET)
+    expected = torch.zeros(3, 5)
+    expected[0, 4] = expected[1, 1] = expected[2, 2] = 1
+    assert weights.equal(expected[:, None].expand(3, TARGET.shape[1], 5))
+
+
+def test_plain_decoder_is_the_delta_decoder_with_zero_context_weights():
+    delta, plain = model("last"), model("plain")
+    with torch.no_grad():
+        delta.decoder.cell.weight_ih[:, 6:] = 0
+    plain.encoder.load_state_dict(delta.encoder.state_dict())
+    weights = delta.decoder.state_dict()
+    weights["cell.weight_ih"] = weights["cell.weight_ih"][:, :6]
+    plain.decoder.load_state_dict(weights)
+    assert (delta(SOURCE, TARGET)[0] - plain(SOURCE, TARGET)[0]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_decoder_is_causal(kind):
+    m = model(kind)
+    changed = TARGET.clone()
+    changed[:, 3] = 9
+    before, after = m(SOURCE, TARGET)[0], m(SOURCE, changed)[0]
+    assert before[:, :3].equal(after[:, :3])
+    assert not before[:, 3:].equal(after[:, 3:])
+
+
+@pytest.mark.parametrize("kind", SCORES)
+def test_greedy_decoding_takes_the_likeliest_token_given_its_own_words(kind):
+    m = model(kind)
+    found = m.translate(SOURCE, max_len=8)
+    fed = torch.cat([torch.full((3, 1), BOS), found.tokens[:, :-1]], dim=1)
+    logits, weights = m(SOURCE, fed)
+    live = found.tokens != PAD
+    assert logits.argmax(-1)[live].equal(found.tokens[live])
+    assert (logits - found.logits)[live].abs().max() < 1e-5
+    assert (weights is None) == (found.weights is None)
+
+
+def test_greedy_decoding_stops_at_the_end_token():
+    m = model()
+    with torch.no_grad():
+        m.decoder.out.bias[EOS] = 100
+    assert m.translate(SOURCE, max_len=8).tokens.tolist() == [[EOS]] * 3
+
+
+def test_loss_is_the_mean_negative_log_probability_of_the_words():
+    m = model()
+    log_p = m(SOURCE, TARGET[:, :-1])[0].log_softmax(-1)
+    words = [(b, t) for b in range(3) for t in range(6) if TARGET[b, t + 1] != PAD]
+    wanted = [-log_p[b, t, TARGET[b, t + 1]] for b, t in words]
+    assert abs(m.loss(Batch(SOURCE, TARGET)) - torch.stack(wanted).mean()) < 1e-6

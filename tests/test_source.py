@@ -1,0 +1,25 @@
+import pytest
+
+from attnbook import show_source
+from attnbook.seq2seq import GRUCell
+from attnbook.source import source
+
+
+def test_source_without_docstrings():
+    text = source(GRUCell)
+    assert text.startswith("class GRUCell(nn.Module):")
+    assert "return (1 - z) * n + z * h" in text
+    assert "reset gate" not in text
+    compile(text, "shown", "exec")
+
+
+def test_source_is_shown_as_markdown(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    show_source(source)
+    assert shown[0].data.startswith("```python\ndef source(")
+
+
+def test_no_source():
+    with pytest.raises(TypeError, match="obj must be a function, class or module, got 3"):
+        source(3)

@@ -1,0 +1,91 @@
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from attnbook.training import train
+
+
+class Regression(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.layers = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 1))
+
+    def loss(self, batch):
+        return (self.layers(batch) - batch.sum(1, keepdim=True)).square().mean()
+
+
+def batch(step):
+    return torch.randn(16, 4, generator=torch.Generator().manual_seed(step))
+
+
+def run(**options):
+    model = Regression()
+    losses = train(model, batch, model.loss, **({"steps": 60, "lr": 0.02} | options))
+    return model, losses
+
+
+def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
+    model, losses = run(steps=300)
+    assert sum(losses[-20:]) < 0.2 * sum(losses[:20])
+    assert not model.training
+
+
+def test_the_first_step_is_adam_with_the_given_rate():
+    model, _ = run(steps=1)
+    start = Regression()
+    moved = (model.layers[0].weight - start.layers[0].weight).abs()
+    assert torch.allclose(moved, torch.full_like(moved, 0.02), rtol=1e-2)
+
+
+def test_same_seed_same_run_other_seed_other_dropout():
+    assert run(seed=1)[1] == run(seed=1)[1]
+    assert run(seed=1)[1] != run(seed=2)[1]
+
+
+def test_a_killed_run_resumes_with_the_same_result(tmp_path):
+    unbroken, losses = run()
+    path = tmp_path / "run.safetensors"
+
+    def killed(step):
+        if step == 37:
+            raise KeyboardInterrupt
+        return batch(step)
+
+    model = Regression()
+    with pytest.raises(KeyboardInterrupt):
+        train(model, killed, model.loss, steps=60, lr=0.02, checkpoint=path, checkpoint_every=10)
+    seen = []
+    model = Regression()
+    resumed = train(
+        model, lambda s: seen.append(s) or batch(s), model.loss, steps=60, lr=0.02, checkpoint=path
+    )
+    assert seen[0] == 30
+    assert resumed == losses
+    for a, b in zip(model.parameters(), unbroken.parameters(), strict=True):
+        assert a.equal(b)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_kept(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run(checkpoint=path)
+    before = load_file(path)
+    with pytest.raises(ValueError, match=r"must be of the run .*'steps': '61'"):
+        run(steps=61, checkpoint=path)
+    other = nn.Linear(4, 1)
+    with pytest.raises(ValueError, match="must fit the model"):
+        train(other, batch, lambda b: other(b).sum(), steps=60, lr=0.02, checkpoint=path)
+    assert load_file(path).keys() == before.keys()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run():
+    model = Regression()
+    with pytest.raises(FloatingPointError, match="the loss is inf at step 0"):
+        train(model, batch, lambda b: model.loss(b) * torch.inf, steps=5, lr=0.1)
+
+
+def test_steps_below_one():
+    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+        run(steps=0)
