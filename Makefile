@@ -17,7 +17,7 @@ help:  ## list the verbs
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs
-	@$(PY) -m tools.site
+	@jupyter-book build -W -n --keep-going -q . && echo "Open $(HTML), or: make serve"
 
 serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)

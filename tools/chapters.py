@@ -150,7 +150,16 @@ def sync(root: pathlib.Path) -> None:
     for stem in sorted(stems):
         pair = [book / f"{stem}.ipynb", texts / f"{stem}.md"]
         jupytext(["--quiet", "--sync", str(next(p for p in pair if p.exists()))])
+        tidy(pair[0])
         print(f"book/{stem}.ipynb and .text/{stem}.md agree")
+
+
+def tidy(path: pathlib.Path) -> None:
+    """Drop the note that jupytext leaves; the pair keeps its order in time."""
+    nb, stat = notebooks.read(path), path.stat()
+    if nb.metadata.pop("jupytext", None) is not None:
+        notebooks.write(path, nb)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 # claims, widgets, check

@@ -3,12 +3,13 @@
 import json
 import pathlib
 import re
+import tomllib
 from collections.abc import Iterable
 
 from nbformat import NotebookNode
 
 from tools import notebooks
-from tools.notebooks import BOOK, VIEW, asserts, code_cells, tags
+from tools.notebooks import BOOK, ROOT, VIEW, asserts, code_cells, tags
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words to a line of code
@@ -152,10 +153,19 @@ def chapter(nb: NotebookNode) -> list[str]:
         if not any(want in name for name in shown):
             found.append(f"no {want} widget")
     cells = code_cells(nb)
-    if "attnbook" not in (cells[0].source if cells else ""):
+    first = cells[0].source if cells else ""
+    if not re.search(r"^\s*(import|from) attnbook\b", first, re.M):
         found.append("the first code cell does not import attnbook")
+    by_name = f"attnbook=={version()}"
+    if not re.search(rf"%pip install .*({re.escape(by_name)}$|attnbook @ git\+)", first, re.M):
+        found.append(f"the first code cell does not install {by_name} where it is missing")
     words = sum(len(c.source.split()) for c in nb.cells if c.cell_type == "markdown")
     lines = sum(c.source.count("\n") + 1 for c in cells)
     if words < PROSE * lines:
         found.append(f"{words} words of prose to {lines} lines of code, under {PROSE} to 1")
     return found
+
+
+def version() -> str:
+    """The package's version, as this checkout has it."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]

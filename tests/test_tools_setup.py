@@ -1,0 +1,243 @@
+"""Setting up, finding Chromium, counting tests, pinning, and pointing the book at a fork."""
+
+import copy
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections import Counter
+
+import nbformat
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_notebook
+
+from tools import address, chromium, lock, notebooks, suite
+from tools.notebooks import ROOT
+
+FORK = "https://github.com/someone/fork"
+FIRST = """try:
+    import attnbook
+except ImportError:  # Colab, Kaggle
+    %pip install -q attnbook==0.1.0
+    import attnbook"""
+
+
+# address
+
+
+@pytest.fixture
+def checkout(tmp_path) -> pathlib.Path:
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    nb = new_notebook(cells=[new_code_cell(FIRST), new_code_cell("'attnbook'")])
+    nb.metadata["attnbook"] = {"code_hash": notebooks.code_hash(nb)}
+    (tmp_path / "book").mkdir()
+    notebooks.write(tmp_path / "book" / "01_tiny.ipynb", nb)
+    return tmp_path
+
+
+def test_address_rewrites_install_line_and_launch_buttons(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    before = yaml.safe_load((checkout / "_config.yml").read_text())
+    assert address.rewrite(checkout, FORK) == [path, checkout / "_config.yml"]
+    cells = notebooks.code_cells(notebooks.read(path))
+    line = f'%pip install -q "attnbook @ git+{FORK}"'
+    assert cells[0].source == FIRST.replace("%pip install -q attnbook==0.1.0", line)
+    assert cells[1].source == "'attnbook'"
+    after = yaml.safe_load((checkout / "_config.yml").read_text())
+    assert after["repository"].pop("url") == FORK
+    before["repository"].pop("url")
+    assert after == before
+
+
+def test_address_needs_no_new_run_and_can_be_changed_again(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    for repository in (FORK, FORK + "2"):
+        address.rewrite(checkout, repository)
+        nb = notebooks.read(path)
+        assert nb.metadata.attnbook.code_hash == notebooks.code_hash(nb)
+        assert notebooks.code_cells(nb)[0].source.count(f"git+{repository}") == 1
+    assert address.rewrite(checkout, repository) == []
+
+
+def test_address_does_not_hide_that_code_was_edited(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    nb = notebooks.read(path)
+    nb.cells[1].source = "edited"
+    notebooks.write(path, nb)
+    address.rewrite(checkout, FORK)
+    nb = notebooks.read(path)
+    assert nb.metadata.attnbook.code_hash != notebooks.code_hash(nb)
+
+
+@pytest.mark.parametrize("said", [[], [""], ["someone/fork"], ["https://github.com"]])
+def test_address_says_what_it_wants(monkeypatch, said):
+    monkeypatch.setattr(sys, "argv", ["address", *said])
+    with pytest.raises(SystemExit, match="make address REPO=https"):
+        address.main()
+
+
+# Chromium
+
+
+def test_chromium_takes_the_named_one_first(monkeypatch):
+    monkeypatch.setenv("CHROMIUM", "/opt/mine")
+    assert chromium.find() == "/opt/mine"
+
+
+def test_chromium_says_in_one_line_what_to_install(monkeypatch):
+    monkeypatch.setattr(chromium, "find", lambda: None)
+    monkeypatch.setattr(chromium, "install", lambda: None)
+    with pytest.raises(SystemExit) as stop:
+        chromium.ensure()
+    assert "apt-get install chromium" in str(stop.value)
+    assert "\n" not in str(stop.value)
+
+
+@pytest.mark.parametrize(
+    ("debian", "user", "called"),
+    [(True, 0, "apt-get"), (True, 7, "playwright"), (False, 0, "playwright")],
+)
+def test_chromium_comes_from_debian_or_from_playwright(monkeypatch, debian, user, called):
+    commands = []
+    monkeypatch.setattr(chromium, "debian", lambda: debian)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
+    chromium.install()
+    assert all(called in command for command in commands)
+    assert commands
+
+
+# environment
+
+
+def run_environment(folder: pathlib.Path, prelude: str) -> subprocess.CompletedProcess[str]:
+    """Run tools/environment.py of an empty checkout, after a line that changes the machine."""
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "environment.py", folder / "tools")
+    program = f"""
+import runpy, shutil, subprocess, sys
+sys.argv = ["environment.py", "book"]
+{prelude}
+runpy.run_path({str(folder / "tools" / "environment.py")!r}, run_name="__main__")
+"""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("prelude", "said"),
+    [
+        ("sys.version_info = (3, 8, 1); shutil.which = lambda name: None", "install python3.11"),
+        ("subprocess.call = lambda *a, **k: 1", "install python3-venv"),
+    ],
+)
+def test_a_missing_python_gets_one_line(tmp_path, prelude, said):
+    done = run_environment(tmp_path, prelude)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_old_python_can_read_what_it_runs():
+    source = (ROOT / "tools" / "environment.py").read_text()
+    compile(source, "environment.py", "exec", dont_inherit=True)
+    import ast
+
+    ast.parse(source, feature_version=(3, 5))
+
+
+# pins
+
+
+def test_pins_drop_what_is_not_a_pin():
+    frozen = "torch==2.13.0+cpu\n-e git+x\nattnbook==0.1.0\nwheel==1\nBabel==2\nanyio==4\n"
+    pins = [line for line in lock.pins(frozen).splitlines() if not line.startswith("#")]
+    assert pins == ["anyio==4", "Babel==2", "torch==2.13.0"]
+
+
+def test_every_dependency_is_pinned():
+    import tomllib
+
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    pinned = {}
+    for requirement in (Requirement(s) for s in lines if not s.startswith("#")):
+        (version,) = requirement.specifier
+        assert version.operator == "=="
+        pinned[canonicalize_name(requirement.name)] = version.version
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = project["project"]["dependencies"]
+    for extra in project["project"]["optional-dependencies"].values():
+        wanted = [*wanted, *extra]
+    for group in project["dependency-groups"].values():
+        wanted = [*wanted, *group]
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        assert requirement.specifier.contains(pinned[name], prereleases=True), name
+
+
+# the last line of `make test`
+
+
+def test_the_suite_counts_what_the_reports_say(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(
+        "<testsuites><testsuite><testcase/><testcase><failure/></testcase><testcase><error/>"
+        "</testcase><testcase><skipped/></testcase></testsuite></testsuites>"
+    )
+    assert suite.count(report) == Counter(passed=1, failed=2, skipped=1)
+
+
+def test_the_suite_sums_up_in_one_line():
+    line = suite.summary({"ruff": 0.6, "pytest": 41.0}, [], Counter(passed=9))
+    assert line == "make test: PASSED: 9 passed, 0 failed, 0 skipped in 42 s (ruff 1, pytest 41)"
+    assert "FAILED in ruff" in suite.summary({"ruff": 0.6}, ["ruff"], Counter())
+
+
+@pytest.mark.parametrize(("exit_status", "verdict"), [(0, "PASSED"), (1, "FAILED in first")])
+def test_the_suite_goes_on_after_a_failure_and_reports_it(
+    monkeypatch, capsys, tmp_path, exit_status, verdict
+):
+    reached = tmp_path / "reached"
+    commands = {
+        "first": [sys.executable, "-c", f"raise SystemExit({exit_status})"],
+        "second": [sys.executable, "-c", f"open({str(reached)!r}, 'w')"],
+    }
+    monkeypatch.setattr(suite, "stages", lambda: commands)
+    monkeypatch.setattr(suite, "REPORTS", tmp_path / "reports")
+    with pytest.raises(SystemExit) as stop:
+        suite.main()
+    assert bool(stop.value.code) == bool(exit_status)
+    assert reached.exists()
+    assert verdict in capsys.readouterr().out.splitlines()[-1]
+
+
+# nbval, which judges the chapters: a right number passes, a wrong one fails
+
+
+@pytest.mark.parametrize(
+    ("source", "stored", "passes"),
+    [
+        ("print(6 * 7)", "42\n", True),
+        ("print(6 * 7)", "41\n", False),
+        ("print('<x at 0x7f0011aabb>')", "<x at 0x55ee22ccdd>\n", True),
+    ],
+)
+def test_nbval_compares_what_is_stored(tmp_path, source, stored, passes):
+    output = nbformat.v4.new_output("stream", name="stdout", text=stored)
+    cell = new_code_cell(source, outputs=[output], execution_count=1)
+    nb = new_notebook(cells=[cell], metadata={"kernelspec": copy.copy(notebooks.KERNEL)})
+    path = tmp_path / "tiny.ipynb"
+    notebooks.write(path, nb)
+    nbval = suite.stages()["nbval"]
+    sanitize = next(option for option in nbval if "sanitize" in option)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval"]
+    done = subprocess.run(
+        [*command, sanitize, str(path)], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert (done.returncode == 0) is passes, done.stdout
+    assert ("1 passed" if passes else "1 failed") in done.stdout

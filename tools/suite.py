@@ -1,0 +1,82 @@
+"""`make test`: every check one after another, all of them even if one fails, and one last line."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from xml.etree import ElementTree
+
+from tools import chromium, notebooks
+from tools.notebooks import ROOT
+
+REPORTS = ROOT / ".cache" / "reports"
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-n2", "--dist=loadfile", "--durations=10"]
+BUILD = ["jupyter-book", "build", "-W", "-n", "--keep-going", "-q", "."]
+OUTCOMES = ("passed", "failed", "skipped")
+
+
+def stages() -> dict[str, list[str]]:
+    """Each check's name and command, quick ones first."""
+    node_tests = [str(p) for p in sorted((ROOT / "tests").glob("*.test.mjs"))]
+    node = ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout"]
+    node += ["--test-reporter=junit", f"--test-reporter-destination={report('node')}"]
+    nbval = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
+    return {
+        "ruff": ["ruff", "check"],
+        "format": ["ruff", "format", "--check"],
+        "pyright": ["pyright"],
+        "node": [*node, *node_tests],
+        "build": BUILD,
+        "pytest": [*PYTEST, f"--junitxml={report('pytest')}"],
+        "nbval": [*PYTEST, *nbval, f"--junitxml={report('nbval')}", *map(str, notebooks.every())],
+    }
+
+
+def report(stage: str) -> pathlib.Path:
+    """Where a stage that counts its tests writes them, in JUnit's form."""
+    return REPORTS / f"{stage}.xml"
+
+
+def count(path: pathlib.Path) -> Counter[str]:
+    """How many tests of a report passed, failed and were skipped."""
+    counts = Counter()
+    for case in ElementTree.parse(path).iter("testcase"):
+        marks = {child.tag for child in case}
+        failed, skipped = marks & {"failure", "error"}, "skipped" in marks
+        counts["failed" if failed else "skipped" if skipped else "passed"] += 1
+    return counts
+
+
+def environment(stage: str) -> dict[str, str]:
+    """One thread a worker where two share the cores; chapters run as `make run` runs them."""
+    return {**os.environ, **({"OMP_NUM_THREADS": "1"} if stage == "pytest" else {})}
+
+
+def main() -> None:
+    chromium.ensure()  # now, not after ten minutes
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    seconds, failures, total = {}, [], Counter()
+    for stage, command in stages().items():
+        report(stage).unlink(missing_ok=True)
+        print(f"\n==== {stage}", flush=True)
+        start = time.perf_counter()
+        if subprocess.run(command, cwd=ROOT, env=environment(stage)).returncode:
+            failures.append(stage)
+        seconds[stage] = time.perf_counter() - start
+        if report(stage).exists():
+            total += count(report(stage))
+    print("\n" + summary(seconds, failures, total))
+    sys.exit(bool(failures))
+
+
+def summary(seconds: dict[str, float], failures: list[str], total: Counter[str]) -> str:
+    verdict = f"FAILED in {', '.join(failures)}" if failures else "PASSED"
+    tests = ", ".join(f"{total[outcome]} {outcome}" for outcome in OUTCOMES)
+    times = ", ".join(f"{stage} {s:.0f}" for stage, s in seconds.items())
+    return f"make test: {verdict}: {tests} in {sum(seconds.values()):.0f} s ({times})"
+
+
+if __name__ == "__main__":
+    main()
