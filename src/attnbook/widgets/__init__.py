@@ -1,0 +1,7 @@
+"""Interactive figures that work with a kernel and, on the site, without one."""
+
+from attnbook.widgets._figure import format_number
+from attnbook.widgets.heatmap import AttentionHeatmap
+from attnbook.widgets.temperature import SoftmaxTemperature
+
+__all__ = ["AttentionHeatmap", "SoftmaxTemperature", "format_number"]

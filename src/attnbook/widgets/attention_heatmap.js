@@ -1,0 +1,189 @@
+// AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
+import { LEVELS, cellAt, layout, paint, readTheme } from "./canvas.js";
+import { format, unpackWeights, visible } from "./math.js";
+import { h, onTheme, onceAFrame, put, select, stateControls, token } from "./ui.js";
+
+const between = (n, low, high) => Math.min(high, Math.max(low, Math.trunc(n)));
+
+function render({ model, el }) {
+  const rows = model.get("query_tokens"), columns = model.get("key_tokens"), axes = model.get("axes");
+  const title = model.get("title"), names = model.get("names"), area = rows.length * columns.length;
+  const labels = [model.get("query_label"), model.get("key_label")], [rowName, columnName] = labels;
+  let weights, theme, at, hover = null; // hover: the cell under a pointer that has not chosen it
+
+  // The map on view of each kind; one [query, key] map serves every position of the selectors.
+  const offset = () => axes.reduce((n, [, options], d) => n * options.length + model.get("index")[d], 0) * area;
+  const maps = () => weights.map((all) => (all.length === area ? all : all.subarray(offset(), offset() + area)));
+  const chosen = () => ({ i: model.get("query"), j: model.get("key") });
+  const cursor = () => hover ?? chosen();
+  const level = (map, i, j) => map[i * columns.length + j];
+  const weight = (map, i, j) => format(level(map, i, j) / LEVELS);
+
+  function unpack() {
+    weights = ["weights", "other"].map((trait) => unpackWeights(model.get(trait))).filter((all) => all.length);
+  }
+  unpack();
+  const two = weights.length > 1;
+
+  // ---- elements
+  const selectors = axes.map(([name, options], d) => select(name, options, (n) => {
+    put(model, { index: model.get("index").map((old, axis) => (axis === d ? n : old)) });
+  }));
+  const numbered = rows.map((text, i) => `${i + 1} · ${visible(text).slice(0, 60)}`);
+  const querySelect = select(rowName, ["none", ...numbered], (n) => choose({ i: n - 1, j: n ? chosen().j : -1 }));
+  const gradient = h("i", { "aria-hidden": "true" });
+  const canvases = weights.map(() => h("canvas", { "aria-hidden": "true" }));
+  const application = h("div", {
+    className: "attn-maps", tabIndex: 0, role: "application", "aria-roledescription": "attention map",
+    "aria-label": `${title || "Attention"}. ${rows.length} rows (${rowName}), ${columns.length} columns (${columnName}). `
+      + "Arrow keys move from cell to cell, Home and End along the row, Escape clears. A table follows.",
+  }, ...canvases.map((canvas, m) => h("div", { className: "attn-map" },
+    ...(two ? [h("p", { className: "attn-name" }, names[m])] : []), canvas)));
+  const tip = h("div", { className: "attn-tip", hidden: true, "aria-hidden": "true" });
+  const readout = h("p", { className: "attn-readout" });
+  const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
+  const words = weights.map(() => columns.map((text) => h("bdi", { className: "attn-word" }, visible(text))));
+  const texts = words.map((line, m) => h("p", { className: "attn-text" },
+    h("span", {}, two ? names[m] : `${columnName}s by weight`), " ", ...line.flatMap((word) => [word, " "])));
+  const tables = h("div");
+  const details = h("details", { ontoggle: fillTables }, h("summary", {}, "Table of the weights"), tables);
+  const state = stateControls(el, model.get("name"),
+    () => ({ query: [model.get("query")], key: [model.get("key")], index: model.get("index") }),
+    ({ query: [i], key: [j], index }) => {
+      hover = null;
+      put(model, {
+        query: between(i, -1, rows.length - 1), key: between(j, -1, columns.length - 1),
+        index: axes.map(([, options], d) => between(index[d] ?? 0, 0, options.length - 1)),
+      });
+    });
+  const root = h("div", { className: "attn", role: "group", "aria-label": title || "Attention map" },
+    ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+    h("div", { className: "attn-row" }, ...selectors.map((s) => s.node), querySelect.node,
+      h("span", { className: "attn-scale" }, "weight 0", gradient, "1")),
+    application, readout, ...texts, heard, tip, state.bar, details);
+
+  // ---- what a cell says, to see (tokens isolated) and to hear
+  function values(i, j) {
+    return maps().map((map, m) => [two ? names[m] : "weight", weight(map, i, j)]);
+  }
+  function seen({ i, j }) {
+    if (i < 0 && j < 0) return ["Hover, tap or use the arrow keys to read a weight."];
+    const query = i < 0 ? [] : [`${rowName} `, token(visible(rows[i]))];
+    const key = j < 0 ? [] : [`${i < 0 ? "" : " → "}${columnName} `, token(visible(columns[j]))];
+    if (i >= 0 && maps().every((map) => columns.every((_, n) => !level(map, i, n)))) key.push(" (attends to nothing)");
+    if (i < 0 || j < 0) return [...query, ...key];
+    return [...query, ...key, ...values(i, j).flatMap(([name, value]) => [` · ${name} `, h("b", {}, value)])];
+  }
+  function say({ i, j }) {
+    if (i < 0 || j < 0) return heard.replaceChildren(...seen({ i, j }));
+    heard.textContent = `${rowName} ${visible(rows[i])}, ${columnName} ${visible(columns[j])}, `
+      + values(i, j).map((pair) => pair.join(" ")).join(", ");
+  }
+
+  function choose({ i, j }) {
+    put(model, { query: i, key: j });
+    say({ i, j });
+    showTip();
+  }
+
+  // ---- drawing
+  function draw() {
+    theme ??= readTheme(root);
+    gradient.style.background = `linear-gradient(to right, ${theme.colours.filter((_, n) => n % 17 === 0).map((c) => c.css)})`;
+    selectors.forEach(({ list }, d) => (list.selectedIndex = model.get("index")[d]));
+    querySelect.list.selectedIndex = chosen().i + 1;
+    const { i, j } = cursor(), width = canvases[0].parentNode.clientWidth;
+    readout.replaceChildren(...seen({ i, j }));
+    if (at?.limit !== width && width) at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, theme), limit: width };
+    maps().forEach((map, m) => {
+      words[m].forEach((word, n) => {
+        const colour = i < 0 ? null : theme.colours[level(map, i, n) >> 8];
+        word.style.cssText = colour ? `background: ${colour.css}; color: ${colour.ink}` : "";
+        word.title = i < 0 ? "" : weight(map, i, n);
+        word.classList.toggle("attn-at", n === j);
+      });
+      if (at) paint(canvases[m], at, map, { i, j }, labels, theme); // no size yet: drawn when it gets one
+    });
+  }
+  const ask = onceAFrame(draw);
+
+  // The cell's numbers beside it, on the map that the pointer or the keyboard is at.
+  function showTip(canvas = canvases[0]) {
+    const { i, j } = cursor(), there = canvas.getBoundingClientRect(), here = root.getBoundingClientRect();
+    tip.hidden = !at || (i < 0 && j < 0) || !(hover || application.matches(":focus-within"));
+    if (tip.hidden) return;
+    tip.replaceChildren(...seen({ i, j }));
+    const x = there.left - here.left + (j < 0 ? 0 : at.x(j) + at.w / 2), y = there.top - here.top + (i < 0 ? at.top : at.y(i));
+    tip.style.left = `${between(x - tip.offsetWidth / 2, 4, Math.max(4, here.width - tip.offsetWidth - 4))}px`;
+    tip.style.top = `${y - tip.offsetHeight - 8}px`;
+  }
+
+  function fillTables() {
+    if (!details.open) return;
+    const heading = (scope) => (text) => h("th", { scope }, token(visible(text)));
+    tables.replaceChildren(...maps().map((map, m) =>
+      h("div", { className: "attn-table", tabIndex: 0, role: "region", "aria-label": `Table: ${names[m]}` }, h("table", {},
+        h("caption", {}, `${names[m]}: a row for each ${rowName}, a column for each ${columnName}`),
+        h("thead", {}, h("tr", {}, h("td"), ...columns.map(heading("col")))),
+        h("tbody", {}, ...rows.map((text, i) =>
+          h("tr", {}, heading("row")(text), ...columns.map((_, j) => h("td", {}, weight(map, i, j))))))))),
+    h("p", { className: "attn-note" }, "Weights are stored in 16 bits: within 0.000008 of what was given."));
+  }
+
+  // ---- pointer and keyboard
+  canvases.forEach((canvas) => {
+    const under = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return cellAt(at, event.clientX - box.left, event.clientY - box.top);
+    };
+    canvas.addEventListener("pointermove", (event) => {
+      hover = under(event);
+      if (event.buttons && hover.i >= 0) put(model, { query: hover.i, key: hover.j });
+      ask();
+      showTip(canvas);
+    });
+    canvas.addEventListener("pointerleave", () => { hover = null; ask(); tip.hidden = true; });
+    canvas.addEventListener("click", (event) => {
+      hover = event.pointerType === "mouse" ? under(event) : null;
+      choose(under(event));
+      showTip(canvas);
+    });
+  });
+  application.addEventListener("keydown", (event) => {
+    const { i, j } = chosen(), right = columns.length - 1;
+    const to = {
+      ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
+      Home: [event.ctrlKey ? 0 : i, 0], End: [event.ctrlKey ? rows.length - 1 : i, right], Escape: [-1, -1],
+    }[event.key];
+    if (!to) return;
+    event.preventDefault();
+    hover = null;
+    const [low, first] = event.key === "Escape" ? [-1, false] : [0, i < 0 && j < 0];
+    choose(first ? { i: 0, j: 0 } : { i: between(to[0], low, rows.length - 1), j: between(to[1], low, right) });
+  });
+  application.addEventListener("focus", () => showTip());
+  application.addEventListener("blur", () => (tip.hidden = true));
+
+  // ---- life
+  const changes = {
+    "change:query": ask, "change:key": ask, "change:index": () => (ask(), fillTables()),
+    "change:weights": () => (unpack(), ask(), fillTables()), "change:other": () => (unpack(), ask(), fillTables()),
+  };
+  for (const [event, react] of Object.entries(changes)) model.on(event, react);
+  el.append(root);
+  const sizes = new ResizeObserver(ask);
+  sizes.observe(application);
+  const stopTheme = onTheme(() => { theme = null; ask(); });
+  state.start();
+  draw();
+  return () => {
+    for (const [event, react] of Object.entries(changes)) model.off(event, react);
+    sizes.disconnect();
+    stopTheme();
+    state.stop();
+    ask.cancel();
+    root.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,228 @@
+"""AttentionHeatmap: one attention map or many, to be explored by pointer, touch and keyboard."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure as Picture
+
+from attnbook.widgets import _source
+from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, short
+
+MAX_SIDE = 128
+LEVELS = 65535  # a weight travels as a 16-bit count of 1/65535
+TOLERANCE = 1e-3
+
+
+def _to_bytes(weights: np.ndarray | None, _: Any = None) -> bytes:
+    return b"" if weights is None else np.rint(weights * LEVELS).astype("<u2").tobytes()
+
+
+class AttentionHeatmap(Figure):
+    """Who looks at whom: weights[..., i, j] is how much query i attends to key j.
+
+    Queries are rows and keys are columns. Hovering, tapping or the arrow keys read a weight;
+    choosing a query also shows the keys as text, weighted by its row.
+
+    Args:
+        weights: `[..., query, key]`, numbers in 0..1; each row sums to 1 (within 1e-3), or is
+            wholly zero: a query that may attend to nothing. Leading dimensions become selectors.
+            At most 128 x 128 a map and 1 MB in all. Kept in 16 bits, so within 0.000008 of what
+            was given; `widget.weights` gives the kept values, which are the ones shown.
+        queries, keys: the tokens, one a row and one a column; any text, shown as text.
+        other: a second map to show beside the first under the same cursor (gold links, another
+            model): the shape of `weights`, or one `[query, key]` for all.
+        names: what the two maps are called.
+        axes: `(name, labels)` for each leading dimension, as `[("layer", ["1", "2"])]`.
+        query_label, key_label: what a row and a column stand for.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    `query`, `key` (-1: none) and `index` (one position an axis) follow the reader where there is
+    a kernel, and set what is shown.
+    """
+
+    _esm, _css = _source.load("AttentionHeatmap")
+
+    weights = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes)
+    other = traitlets.Instance(np.ndarray, allow_none=True).tag(sync=True, to_json=_to_bytes)
+    query_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    key_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    names = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    axes = traitlets.List().tag(sync=True)
+    query_label = traitlets.Unicode().tag(sync=True)
+    key_label = traitlets.Unicode().tag(sync=True)
+    query = traitlets.Int(-1).tag(sync=True)
+    key = traitlets.Int(-1).tag(sync=True)
+    index = traitlets.List(traitlets.Int()).tag(sync=True)
+
+    def __init__(
+        self,
+        weights: Any,
+        queries: Sequence[str],
+        keys: Sequence[str],
+        *,
+        other: Any = None,
+        names: Sequence[str] = ("weights", "other"),
+        axes: Sequence[tuple[str, Sequence[str]]] | None = None,
+        query_label: str = "query",
+        key_label: str = "key",
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        queries, keys = as_tokens(queries, "queries"), as_tokens(keys, "keys")
+        names = as_tokens(names, "names")
+        if len(names) != 2:
+            raise ValueError(f"names must name the two maps, not {len(names)}")
+        shown = as_array(weights, "weights")
+        if shown.ndim < 2:
+            raise ValueError(f"weights must be [..., query, key], not of shape {shown.shape}")
+        named_axes = _named(axes, shown.shape[:-2])
+        shown = _checked(shown, queries, keys, named_axes, "weights")
+        beside = None
+        if other is not None:
+            beside = as_array(other, "other")
+            if beside.shape not in (shown.shape, shown.shape[-2:]):
+                raise ValueError(
+                    f"other has shape {beside.shape}; it must be {shown.shape} like weights,"
+                    f" or one map of {shown.shape[-2:]} for all"
+                )
+            beside_axes = named_axes if beside.ndim == shown.ndim else []
+            beside = _checked(beside, queries, keys, beside_axes, "other")
+        content = _to_bytes(shown) + _to_bytes(beside)
+        if len(content) > MAX_BYTES:
+            raise ValueError(
+                f"the maps take {len(content):,} bytes at 2 a weight, more than {MAX_BYTES:,}:"
+                " show fewer layers, heads or steps"
+            )
+        super().__init__(
+            name=name,
+            content=content + "\0".join([*queries, *keys]).encode("utf8", "surrogatepass"),
+            title=title,
+            weights=shown,
+            other=beside,
+            query_tokens=queries,
+            key_tokens=keys,
+            names=names,
+            axes=named_axes,
+            query_label=query_label,
+            key_label=key_label,
+            index=[0] * len(named_axes),
+        )
+
+    @traitlets.validate("query", "key")
+    def _check_cursor(self, proposal: Any) -> int:
+        trait, value = proposal["trait"].name, proposal["value"]
+        size = len(self.query_tokens if trait == "query" else self.key_tokens)
+        if not -1 <= value < size:
+            raise ValueError(f"{trait} must be -1 (none) or 0..{size - 1}, not {value}")
+        return value
+
+    @traitlets.validate("index")
+    def _check_index(self, proposal: Any) -> list[int]:
+        sizes = [len(labels) for _, labels in self.axes]
+        value = proposal["value"]
+        if len(value) != len(sizes) or not all(
+            0 <= i < size for i, size in zip(value, sizes, strict=True)
+        ):
+            raise ValueError(f"index must hold one position below each of {sizes}, not {value}")
+        return value
+
+    @traitlets.validate("weights", "other")
+    def _check_maps(self, proposal: Any) -> np.ndarray | None:
+        """New maps from Python (weights during training) must fit the tokens as the first did."""
+        trait, value = proposal["trait"].name, proposal["value"]
+        present = getattr(self, trait)
+        if value is None or present is None or not self.query_tokens:
+            return value  # being built: the constructor has checked
+        if value.shape != present.shape:
+            raise ValueError(f"{trait} must keep its shape {present.shape}, not {value.shape}")
+        axes = self.axes if value.ndim > 2 else []
+        return _checked(as_array(value, trait), self.query_tokens, self.key_tokens, axes, trait)
+
+    def shown(self) -> list[np.ndarray]:
+        """The map or maps `[query, key]` on view."""
+        index = tuple(self.index)
+        both = [maps for maps in (self.weights, self.other) if isinstance(maps, np.ndarray)]
+        return [maps[index] if maps.ndim > 2 else maps for maps in both]
+
+    def summary(self) -> str:
+        rows, columns = len(self.query_tokens), len(self.key_tokens)
+        parts = [f"{rows} {self.query_label} x {columns} {self.key_label}"]
+        parts += [f"{len(labels)} {name}" for name, labels in self.axes]
+        if self.other is not None:
+            parts.append(" beside ".join(self.names))
+        return ", ".join(parts)
+
+    def draw(self, picture: Picture) -> None:
+        maps = self.shown()
+        panels = picture.subplots(1, len(maps), squeeze=False)[0]
+        for panel, values, name in zip(panels, maps, self.names, strict=False):
+            image = panel.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            for side, tokens, label in (
+                (panel.xaxis, self.key_tokens, self.key_label),
+                (panel.yaxis, self.query_tokens, self.query_label),
+            ):
+                ticks = range(0, len(tokens), math.ceil(len(tokens) / 24))
+                texts = [short(tokens[tick]) for tick in ticks]
+                side.set_ticks(ticks, texts, fontsize=8, parse_math=False)
+                side.set_label_text(label, fontsize=9, parse_math=False)
+            panel.tick_params(axis="x", rotation=90)
+            if len(maps) > 1:
+                panel.set_title(name, fontsize=9, parse_math=False)
+            if panel is panels[-1]:
+                picture.colorbar(image, ax=list(panels), label="weight", shrink=0.8)
+
+
+def _named(
+    axes: Sequence[tuple[str, Sequence[str]]] | None, shape: tuple[int, ...]
+) -> list[list[Any]]:
+    """The selectors: given, or `map 1`, `map 2`, ... for each leading dimension."""
+    if axes is None:
+        names = ["map"] if len(shape) == 1 else [f"map {d + 1}" for d in range(len(shape))]
+        return [
+            [name, [str(i + 1) for i in range(size)]]
+            for name, size in zip(names, shape, strict=True)
+        ]
+    named = [[name, as_tokens(labels, f"labels of axis {name!r}")] for name, labels in axes]
+    sizes = tuple(len(labels) for _, labels in named)
+    if sizes != shape:
+        raise ValueError(f"axes give {sizes} labels; the leading dimensions of weights are {shape}")
+    return named
+
+
+def _checked(
+    weights: np.ndarray, queries: list[str], keys: list[str], axes: list[list[Any]], what: str
+) -> np.ndarray:
+    """The weights rounded to 16 bits, if every row is a distribution or wholly zero."""
+    rows, columns = weights.shape[-2:]
+    for side, tokens, size in (("queries", queries, rows), ("keys", keys, columns)):
+        if len(tokens) != size:
+            raise ValueError(
+                f"{len(tokens)} {side} for {what} of shape {weights.shape}: expected {size}"
+            )
+    if 0 in weights.shape:
+        raise ValueError(f"{what} of shape {weights.shape} holds no weight")
+    if max(rows, columns) > MAX_SIDE:
+        raise ValueError(f"{what} is {rows} x {columns}; a map has at most 128 x 128 weights")
+    sums = weights.sum(-1)
+    fine = np.isfinite(weights).all(-1) & (weights >= 0).all(-1)
+    fine &= (np.abs(sums - 1) <= TOLERANCE) | (weights == 0).all(-1)
+    if not fine.all():
+        *lead, row = np.argwhere(~fine)[0]
+        values = weights[(*lead, row)]
+        place = "".join(
+            f", {name} {labels[i]}" for (name, labels), i in zip(axes, lead, strict=True)
+        )
+        if np.isnan(values).any():
+            fault = "holds NaN"
+        elif (values < 0).any():
+            fault = f"holds the negative weight {values.min():g}"
+        else:
+            fault = "must sum to 1, or be all zero for a query that may attend to nothing"
+        raise ValueError(
+            f"{what}: row {row} ({queries[row]!r}){place} {fault}; its sum is {values.sum():.6g}"
+        )
+    return np.minimum(np.rint(weights * LEVELS), LEVELS) / LEVELS

@@ -1,0 +1,113 @@
+// Everything the widgets compute; no DOM, so that Node tests import this file as it is.
+
+// x with so many decimals, as Python writes f"{x:.3f}": exact ties go to the even digit (toFixed sends
+// them up), and zero has no sign. A double is a tie exactly when x * 2^(digits + 1) is an odd integer.
+export function format(x, digits = 3) {
+  if (!Number.isFinite(x)) return String(x).replace("Infinity", "∞").toLowerCase();
+  const size = Math.abs(x), up = size.toFixed(digits);
+  const down = (size * 2 ** (digits + 1)) % 2 === 1 && Number(up.at(-1)) % 2 === 1;
+  const text = down ? (size - 0.5 * 10 ** -digits).toFixed(digits) : up;
+  return x < 0 && Number(text) !== 0 ? "-" + text : text;
+}
+
+// softmax(logits / t). The largest logit is taken off first, so nothing overflows; t = 0 is the limit:
+// the largest share all (greedy).
+export function softmax(logits, t = 1) {
+  let max = -Infinity, sum = 0;
+  for (const z of logits) max = Math.max(max, z);
+  const p = Float64Array.from(logits, (z) => (z === max ? 1 : t > 0 ? Math.exp((z - max) / t) : 0));
+  for (const x of p) sum += x;
+  return p.map((x) => x / sum);
+}
+
+// In nats; exp of it is the perplexity, and over ln 2 it is in bits.
+export function entropy(p) {
+  let nats = 0;
+  for (const x of p) if (x > 0) nats -= x * Math.log(x);
+  return Math.max(nats, 0);
+}
+
+// Positions of the n largest, largest first; ties keep their order.
+export function largest(values, n) {
+  return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b).slice(0, n);
+}
+
+// Temperature on a slider of equal steps in log t, whose ends are 0.05 and 20.
+export const COLDEST = 0.05, HOTTEST = 20;
+const SPAN = Math.log(HOTTEST / COLDEST);
+export const toSlider = (t) => Math.min(1, Math.max(0, Math.log(t / COLDEST) / SPAN));
+export const fromSlider = (x) => Number((COLDEST * Math.exp(SPAN * x)).toPrecision(3));
+
+// Binary traits arrive as a DataView: weights in 16 bits (0..65535 for 0..1), logits in 32 or 64.
+export function unpackWeights(view) {
+  const levels = new Uint16Array((view?.byteLength ?? 0) / 2);
+  for (let i = 0; i < levels.length; i++) levels[i] = view.getUint16(2 * i, true);
+  return levels;
+}
+export function unpackLogits(view, count) {
+  const read = view.byteLength === 4 * count ? (i) => view.getFloat32(4 * i, true) : (i) => view.getFloat64(8 * i, true);
+  return Float64Array.from({ length: count }, (_, i) => read(i));
+}
+export function packLogits(values) {
+  const view = new DataView(new ArrayBuffer(8 * values.length));
+  values.forEach((z, i) => view.setFloat64(8 * i, z, true));
+  return view;
+}
+
+// Spaces and line ends that a reader could not see otherwise.
+export function visible(token) {
+  if (token === "") return "∅";
+  return token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ +| +$/g, (s) => "␣".repeat(s.length));
+}
+
+// 256 colours for weights 0..1, evenly spaced in perceived lightness (OKLCH, hue of blue): from the page
+// towards ink, so white to deep blue on a light page and near-black to pale blue on a dark one.
+export function ramp(dark) {
+  return Array.from({ length: 256 }, (_, i) => {
+    const w = i / 255, bump = Math.sin(Math.PI * w);
+    return dark ? oklch(0.24 + 0.68 * w, 0.02 + 0.03 * w + 0.095 * bump, 255 - 25 * w)
+      : oklch(1 - 0.66 * w, 0.135 * w + 0.05 * bump, 240 + 24 * w);
+  });
+}
+export function oklch(lightness, chroma, hue) {
+  const a = chroma * Math.cos((hue * Math.PI) / 180), b = chroma * Math.sin((hue * Math.PI) / 180);
+  const [l, m, s] = [[0.3963377774, 0.2158037573], [-0.1055613458, -0.0638541728], [-0.0894841775, -1.291485548]]
+    .map(([x, y]) => (lightness + x * a + y * b) ** 3);
+  return [[4.0767416621, -3.3077115913, 0.2309699292], [-1.2684380046, 2.6097574011, -0.3413193965],
+    [-0.0041960863, -0.7034186147, 1.707614701]].map(([x, y, z]) => {
+    const u = Math.min(1, Math.max(0, x * l + y * m + z * s));
+    return Math.round(255 * (u <= 0.0031308 ? 12.92 * u : 1.055 * u ** (1 / 2.4) - 0.055));
+  });
+}
+// Relative luminance and contrast as WCAG defines them; ink is black or white, whichever reads better.
+export function luminance(rgb) {
+  const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+export const contrast = (x, y) => {
+  const [a, b] = [luminance(x), luminance(y)].sort((p, q) => q - p);
+  return (a + 0.05) / (b + 0.05);
+};
+export const ink = (rgb) => (luminance(rgb) > 0.179 ? "#000" : "#fff");
+export const css = (rgb) => `rgb(${rgb.join(" ")})`;
+
+// A state in the address: #w.learnt-map=query:3;index:0,1 and further widgets after "&".
+const part = (name) => `w.${name}=`;
+export function readLink(hash, name) {
+  const mine = hash.replace(/^#/, "").split("&").find((p) => p.startsWith(part(name)));
+  if (!mine) return null;
+  const state = {};
+  for (const field of mine.slice(part(name).length).split(";")) {
+    const [trait, values] = field.split(":"), numbers = values?.split(",").map(Number);
+    if (numbers?.every(Number.isFinite)) state[trait] = numbers;
+  }
+  return state;
+}
+// Ours first, since the page scrolls to the first; the parts of other widgets stay.
+export function writeLink(hash, name, state) {
+  const mine = part(name) + Object.entries(state).map(([trait, numbers]) => `${trait}:${numbers.join(",")}`).join(";");
+  const others = hash.replace(/^#/, "").split("&").filter((p) => p.startsWith("w.") && !p.startsWith(part(name)));
+  return "#" + [mine, ...others].join("&");
+}
+// Whether the page scrolls here: ours is the first part of the address.
+export const linkLeads = (hash, name) => hash.startsWith("#" + part(name));

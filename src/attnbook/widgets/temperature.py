@@ -1,0 +1,173 @@
+"""SoftmaxTemperature: what dividing the logits by a temperature does to their softmax."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure as Picture
+
+from attnbook.widgets import _source
+from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, format_number, short
+
+
+def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+    """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
+
+    The largest logit is subtracted first, so nothing overflows however small the temperature.
+    """
+    gap = logits - logits.max()  # at most 0
+    with np.errstate(over="ignore"):  # a gap over a tiny temperature is minus infinity: weight 0
+        powers = np.exp(gap / temperature) if temperature > 0 else (gap == 0).astype(float)
+    return powers / powers.sum()
+
+
+def _to_bytes(logits: np.ndarray, _: Any = None) -> bytes:
+    """Four bytes each where that loses nothing (torch's own numbers), else eight."""
+    with np.errstate(over="ignore"):
+        small = logits.astype("<f4")
+    return (small if np.array_equal(small, logits) else logits.astype("<f8")).tobytes()
+
+
+def _from_bytes(data: Any, widget: "SoftmaxTemperature") -> np.ndarray:
+    size = widget.logits.size
+    kind = "<f4" if len(data) == 4 * size else "<f8"
+    return np.frombuffer(data, kind).astype(np.float64).reshape(widget.logits.shape)
+
+
+class SoftmaxTemperature(Figure):
+    """Bars of softmax(logits / temperature), with their entropy and perplexity.
+
+    p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: towards 0
+    the largest takes all (greedy), at 1 the softmax is unchanged, above 1 it flattens.
+
+    Args:
+        logits: `[label]`, or `[context, label]` with a selector of contexts; finite, or minus
+            infinity for what is masked out. At most 1 MB in all.
+        labels: what each logit scores; any text, shown as text.
+        temperature: where the slider starts; 0 is greedy.
+        contexts: a name for each row of `[context, label]`.
+        top: how many bars at most; with more labels the largest are shown, in falling order, and
+            the rest is one bar.
+        editable: whether the reader may drag the logits.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    `temperature`, `context` and `logits` follow the reader where there is a kernel, and set what
+    is shown.
+    """
+
+    _esm, _css = _source.load("SoftmaxTemperature")
+
+    logits = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes, from_json=_from_bytes)
+    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    contexts = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    temperature = traitlets.Float(1.0).tag(sync=True)
+    context = traitlets.Int(0).tag(sync=True)
+    top = traitlets.Int(10).tag(sync=True)
+    editable = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self,
+        logits: Any,
+        labels: Sequence[str],
+        *,
+        temperature: float = 1.0,
+        contexts: Sequence[str] | None = None,
+        top: int = 10,
+        editable: bool = False,
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        values = as_array(logits, "logits")
+        labels = as_tokens(labels, "labels")
+        names = as_tokens(contexts or [], "contexts")
+        if values.ndim not in (1, 2) or 0 in values.shape:
+            raise ValueError(
+                f"logits must be [label] or [context, label] and not empty, not {values.shape}"
+            )
+        if values.shape[-1] != len(labels):
+            raise ValueError(f"{len(labels)} labels for logits of shape {values.shape}")
+        if values.shape[:-1] != ((len(names),) if contexts is not None else ()):
+            raise ValueError(f"{len(names)} contexts for logits of shape {values.shape}")
+        if top < 1:
+            raise ValueError(f"top must be at least 1, not {top}")
+        _check_logits(values)
+        content = _to_bytes(values)
+        text = "\0".join([*labels, *names]).encode("utf8", "surrogatepass")
+        if len(content) + len(text) > MAX_BYTES:
+            raise ValueError(
+                f"logits and labels take {len(content) + len(text):,} bytes, more than"
+                f" {MAX_BYTES:,}: show fewer contexts or labels"
+            )
+        super().__init__(
+            name=name,
+            content=content + text,
+            title=title,
+            logits=values,
+            labels=labels,
+            contexts=names,
+            temperature=float(temperature),
+            top=top,
+            editable=editable,
+        )
+
+    @traitlets.validate("temperature")
+    def _check_temperature(self, proposal: Any) -> float:
+        value = proposal["value"]
+        if not 0 <= value < np.inf:
+            raise ValueError(f"temperature must be a number of at least 0, not {value}")
+        return value
+
+    @traitlets.validate("context")
+    def _check_context(self, proposal: Any) -> int:
+        value, size = proposal["value"], max(1, len(self.contexts))
+        if not 0 <= value < size:
+            raise ValueError(f"context must be 0..{size - 1}, not {value}")
+        return value
+
+    @traitlets.validate("logits")
+    def _check_new_logits(self, proposal: Any) -> np.ndarray:
+        value = as_array(proposal["value"], "logits")
+        shape = (*([len(self.contexts)] if self.contexts else []), len(self.labels))
+        if self.labels and value.shape != shape:
+            raise ValueError(f"logits must keep the shape {shape}, not {value.shape}")
+        _check_logits(value)
+        return value
+
+    def row(self) -> np.ndarray:
+        """The logits of the context on view."""
+        return self.logits[self.context] if self.logits.ndim == 2 else self.logits
+
+    def summary(self) -> str:
+        parts = [f"{len(self.labels)} labels"]
+        if self.contexts:
+            parts.append(f"{len(self.contexts)} contexts")
+        return ", ".join([*parts, f"temperature {self.temperature:g}"])
+
+    def draw(self, picture: Picture) -> None:
+        p = softmax(self.row(), self.temperature)
+        order = np.arange(len(p))
+        if len(p) > self.top:
+            order = np.argsort(-self.row(), kind="stable")[: self.top]
+        names, values = [short(self.labels[i], 24) for i in order], list(p[order])
+        if len(order) < len(p):
+            names.append(f"{len(p) - len(order)} others")
+            values.append(1 - sum(values))
+        axis = picture.subplots()
+        bars = axis.barh(range(len(values)), values, color="#2b6cb0")
+        axis.bar_label(bars, [format_number(v) for v in values], padding=3, fontsize=8)
+        axis.set_yticks(range(len(values)), names, fontsize=8, parse_math=False)
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1.1)
+        axis.set_xlabel(f"probability at temperature {self.temperature:g}", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+
+
+def _check_logits(values: np.ndarray) -> None:
+    rows = values.reshape(-1, values.shape[-1])
+    wrong = ~((rows < np.inf).all(-1) & (rows > -np.inf).any(-1))  # NaN fails the first
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        what = "only minus infinity" if (rows[row] == -np.inf).all() else "NaN or plus infinity"
+        raise ValueError(f"logits: row {row} holds {what}; its sum is {rows[row].sum():g}")

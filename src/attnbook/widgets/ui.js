@@ -1,0 +1,85 @@
+// What both widgets need of the page. Text always goes in as text nodes: a token can never become HTML.
+import { linkLeads, luminance, readLink, writeLink } from "./math.js";
+
+export function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name in node) node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+export function svg(tag, attributes, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+// A token inside other text: isolated, so that a right-to-left one does not turn its neighbours around.
+export const token = (text) => h("bdi", { className: "attn-token" }, text);
+
+export function select(label, options, onchange) {
+  const list = h("select", { onchange: () => onchange(list.selectedIndex) },
+    ...options.map((text) => h("option", {}, text)));
+  return { node: h("label", { className: "attn-field" }, h("span", {}, label), list), list };
+}
+
+// Sets traits and tells the kernel, where there is one.
+export function put(model, traits) {
+  for (const [name, value] of Object.entries(traits)) model.set(name, value);
+  model.save_changes();
+}
+
+// Runs `draw` once a frame at most, however many events ask for it.
+export function onceAFrame(draw) {
+  let asked = 0;
+  const ask = () => (asked ||= requestAnimationFrame(() => ((asked = 0), draw())));
+  ask.cancel = () => cancelAnimationFrame(asked);
+  return ask;
+}
+
+// The text's own colour tells dark from light, whatever the host calls its themes.
+export function isDark(el) {
+  const rgb = getComputedStyle(el).color.match(/[\d.]+/g).map(Number);
+  return luminance(rgb.slice(0, 3)) > 0.4;
+}
+export function onTheme(draw) {
+  const watch = new MutationObserver(draw), query = matchMedia("(prefers-color-scheme: dark)");
+  for (const node of [document.documentElement, document.body]) {
+    watch.observe(node, { attributes: true, attributeFilter: ["data-theme", "data-jp-theme-light", "class"] });
+  }
+  query.addEventListener("change", draw);
+  return () => (watch.disconnect(), query.removeEventListener("change", draw));
+}
+
+// Reset and, on a page of the book, a link to the present state. `read` gives the state as lists of numbers
+// by trait; `write` takes some of it back. Only what differs from the start goes into the link.
+export function stateControls(el, name, read, write) {
+  const start = read(), status = h("span", { className: "attn-status", role: "status" });
+  const follow = () => {
+    const state = readLink(location.hash, name);
+    if (!state) return;
+    write({ ...start, ...state });
+    if (linkLeads(location.hash, name)) el.scrollIntoView({ block: "center" });
+  };
+  const reset = h("button", { type: "button", onclick: () => (write(start), (status.textContent = "Reset")) }, "Reset");
+  const copy = h("button", { type: "button", onclick: async () => {
+    const now = Object.entries(read()).filter(([trait, numbers]) => String(numbers) !== String(start[trait]));
+    const url = location.href.split("#")[0] + writeLink(location.hash, name, Object.fromEntries(now));
+    history.replaceState(history.state, "", url);
+    status.textContent = await navigator.clipboard.writeText(url)
+      .then(() => "Link copied", () => "The link is in the address bar");
+  } }, "Copy link to this state");
+  const bar = h("div", { className: "attn-foot" }, reset);
+  if (!el.closest("[data-attnbook-page]")) return { bar: (bar.append(status), bar), start() {}, stop() {} };
+  bar.append(copy, status);
+  return {
+    bar,
+    start() { addEventListener("hashchange", follow); follow(); },
+    stop() { removeEventListener("hashchange", follow); },
+  };
+}
