@@ -74,6 +74,11 @@ function render({ model, el }) {
     if (i < 0 || j < 0) return [...query, ...key];
     return [...query, ...key, ...values(i, j).flatMap(([name, value]) => [` · ${name} `, h("b", {}, value)])];
   }
+  function brief({ i, j }) {
+    const tokens = [...(i < 0 ? [] : [visible(rows[i])]), ...(j < 0 ? [] : [visible(columns[j])])].map(token);
+    const numbers = i < 0 || j < 0 ? [] : values(i, j).flatMap(([name, value]) => [two ? ` · ${name} ` : "  ", h("b", {}, value)]);
+    return [tokens[0], ...tokens.slice(1).flatMap((text) => [" → ", text]), ...numbers];
+  }
   function say({ i, j }) {
     if (i < 0 || j < 0) return heard.replaceChildren(...seen({ i, j }));
     heard.textContent = `${rowName} ${visible(rows[i])}, ${columnName} ${visible(columns[j])}, `
@@ -94,15 +99,15 @@ function render({ model, el }) {
     querySelect.list.selectedIndex = chosen().i + 1;
     const { i, j } = cursor(), width = canvases[0].parentNode.clientWidth;
     readout.replaceChildren(...seen({ i, j }));
-    if (at?.limit !== width && width) at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, theme), limit: width };
+    if (at?.limit !== width && width) at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, labels, theme), limit: width };
     maps().forEach((map, m) => {
       words[m].forEach((word, n) => {
         const colour = i < 0 ? null : theme.colours[level(map, i, n) >> 8];
         word.style.cssText = colour ? `background: ${colour.css}; color: ${colour.ink}` : "";
-        word.title = i < 0 ? "" : weight(map, i, n);
+        word.title = i < 0 ? columns[n] : `${columns[n]}: ${weight(map, i, n)}`;
         word.classList.toggle("attn-at", n === j);
       });
-      if (at) paint(canvases[m], at, map, { i, j }, labels, theme); // no size yet: drawn when it gets one
+      if (at) paint(canvases[m], at, map, { i, j }, theme); // no size yet: drawn when it gets one
     });
   }
   const ask = onceAFrame(draw);
@@ -112,7 +117,7 @@ function render({ model, el }) {
     const { i, j } = cursor(), there = canvas.getBoundingClientRect(), here = root.getBoundingClientRect();
     tip.hidden = !at || (i < 0 && j < 0) || !(hover || application.matches(":focus-within"));
     if (tip.hidden) return;
-    tip.replaceChildren(...seen({ i, j }));
+    tip.replaceChildren(...brief({ i, j }));
     const x = there.left - here.left + (j < 0 ? 0 : at.x(j) + at.w / 2), y = there.top - here.top + (i < 0 ? at.top : at.y(i));
     tip.style.left = `${between(x - tip.offsetWidth / 2, 4, Math.max(4, here.width - tip.offsetWidth - 4))}px`;
     tip.style.top = `${y - tip.offsetHeight - 8}px`;

@@ -25,12 +25,13 @@ function shorten(ctx, text, longest) {
 }
 
 // Where things lie on a canvas at most `width` CSS pixels wide.
-export function layout(ctx, width, rows, columns, theme) {
+export function layout(ctx, width, rows, columns, names, theme) {
   ctx.font = `700 ${FONT}px ${theme.family}`; // the widest a label gets
   const longest = width < 420 ? 78 : 110;
   const [rowLabels, columnLabels] = [rows, columns].map((tokens) => tokens.map((t) => shorten(ctx, t, longest)));
   const size = (labels) => Math.max(...labels.map((label) => ctx.measureText(label).width));
-  const left = Math.ceil(size(rowLabels)) + 2 * PAD, tallest = size(columnLabels);
+  const rowName = shorten(ctx, `${names[0]} ↓`, 110), tallest = size(columnLabels);
+  const left = Math.ceil(size([...rowLabels, rowName])) + 2 * PAD;
   const cell = (right) => Math.min(LARGEST_CELL, (width - left - right) / columns.length);
   let w = cell(2), right = 2, angle = 0; // labels lie flat where they fit, lean where rows of them fit, else stand
   if (tallest > w - 4) {
@@ -43,7 +44,7 @@ export function layout(ctx, width, rows, columns, theme) {
   w = Math.min(w, 3 * h);
   const top = Math.ceil(tallest * Math.sin(angle) + FONT * Math.cos(angle)) + 3 * PAD + FONT;
   return {
-    rows: rows.length, columns: columns.length, rowLabels, columnLabels, w, h, left, top, angle,
+    rows: rows.length, columns: columns.length, rowLabels, columnLabels, rowName, columnName: `${names[1]} →`, w, h, left, top, angle,
     width: Math.ceil(left + w * columns.length + right), height: Math.ceil(top + h * rows.length + 3),
     x: (j) => left + Math.round(j * w), y: (i) => top + Math.round(i * h),
   };
@@ -93,7 +94,7 @@ function frame(ctx, x0, y0, x1, y1, theme) {
 }
 
 // The whole picture: `map` holds 16-bit weights, `i` and `j` are the cursor's row and column, -1 for none.
-export function paint(canvas, at, map, { i, j }, [rowName, columnName], theme) {
+export function paint(canvas, at, map, { i, j }, theme) {
   const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
   if (canvas.width !== Math.round(at.width * ratio) || canvas.height !== Math.round(at.height * ratio)) {
     canvas.width = Math.round(at.width * ratio);
@@ -115,9 +116,9 @@ export function paint(canvas, at, map, { i, j }, [rowName, columnName], theme) {
   ctx.font = `italic ${FONT - 1}px ${theme.family}`;
   ctx.fillStyle = theme.ink;
   ctx.textAlign = "left";
-  ctx.fillText(`${columnName} →`, at.left, FONT / 2 + 1);
-  const name = `${rowName} ↓`;
-  ctx.fillText(name, Math.max(0, at.left - PAD - ctx.measureText(name).width), at.top - FONT / 2 - 2);
+  ctx.fillText(at.columnName, at.left, FONT / 2 + 1);
+  ctx.textAlign = "right";
+  ctx.fillText(at.rowName, at.left - PAD, at.top - FONT / 2 - 2);
   if (i >= 0) frame(ctx, at.x(0), at.y(i), at.x(at.columns), at.y(i + 1), theme);
   if (i < 0 && j >= 0) frame(ctx, at.x(j), at.y(0), at.x(j + 1), at.y(at.rows), theme);
   if (i >= 0 && j >= 0) frame(ctx, at.x(j), at.y(i), at.x(j + 1), at.y(i + 1), theme);

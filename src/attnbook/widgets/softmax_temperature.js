@@ -31,17 +31,17 @@ function render({ model, el }) {
   const greedy = h("button", { type: "button", onclick: () => { warm(0); showNumber(); say(); } }, "Greedy (0)");
   const line = svg("polyline", { class: "attn-curve" });
   const dot = h("i", { className: "attn-dot" });
-  const most = mostBits > 0 ? `${format(mostBits, 2)} bits: all ${labels.length.toLocaleString("en")} equally likely` : "";
+  const caption = `Entropy by temperature; dashed: ${format(mostBits, 2)} bits, all ${labels.length.toLocaleString("en")} equally likely`;
   const curve = h("div", { className: "attn-plot", "aria-hidden": "true" },
-    svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot, h("span", {}, most));
+    svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot);
   const ticks = h("div", { className: "attn-ticks", "aria-hidden": "true" }, ...TICKS.map((t) => {
     const tick = h("span", {}, String(t));
     tick.style.left = `${100 * toSlider(t)}%`;
     return tick;
   }));
   const list = h("ul", { className: editable ? "attn-bars attn-editable" : "attn-bars", role: "list" });
-  const head = h("div", { className: "attn-head", "aria-hidden": "true" },
-    h("span", {}, "token"), h("span", {}, "logit"), h("span", {}, "probability, ", h("i"), " at temperature 1"));
+  const head = h("div", { className: editable ? "attn-head attn-editable" : "attn-head", "aria-hidden": "true" },
+    h("span", {}, "token"), h("span", {}, "logit"), h("span", {}, "probability (", h("i"), " at temperature 1)"));
   const readout = h("p", { className: "attn-readout" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
 
@@ -63,7 +63,7 @@ function render({ model, el }) {
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, ...(contexts.length ? [context.node] : []),
       h("label", { className: "attn-field" }, h("span", {}, "temperature"), number), greedy),
-    h("p", { className: "attn-caption", "aria-hidden": "true" }, "entropy over temperature"),
+    h("p", { className: "attn-caption", "aria-hidden": "true" }, caption),
     curve, slider, ticks, readout, head, list, heard, state.bar);
 
   // ---- what the reader does
@@ -136,9 +136,9 @@ function render({ model, el }) {
     let rest = 1, restThen = 1;
     for (const bar of bars) {
       set(bar, p[bar.i], unchanged[bar.i]);
-      bar.logit.textContent = format(z[bar.i], 2);
+      bar.logit.textContent = format(z[bar.i]);
       if (bar.drag) bar.drag.value = z[bar.i];
-      bar.drag?.setAttribute("aria-valuetext", `${format(z[bar.i], 2)}, probability ${format(p[bar.i])}`);
+      bar.drag?.setAttribute("aria-valuetext", `${format(z[bar.i])}, probability ${format(p[bar.i])}`);
       rest -= p[bar.i];
       restThen -= unchanged[bar.i];
     }
