@@ -30,7 +30,7 @@ def format_number(x: float, digits: int = 3) -> str:
 def as_array(values: object, what: str) -> np.ndarray:
     """A new float64 array of `values`: nested lists, an array, or a tensor of any device."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu().double()  # pyright: ignore[reportAttributeAccessIssue]
+        values = values.detach().cpu().double().numpy()  # pyright: ignore[reportAttributeAccessIssue]
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -44,6 +44,9 @@ def as_tokens(tokens: Sequence[str], what: str) -> list[str]:
     wrong = [token for token in tokens if not isinstance(token, str)]
     if wrong:
         raise ValueError(f"{what} must be strings, not {type(wrong[0]).__name__}: {wrong[0]!r}")
+    broken = [token for token in tokens if any("\ud800" <= letter <= "\udfff" for letter in token)]
+    if broken:
+        raise ValueError(f"{what} must be Unicode text; half a character in {broken[0]!r}")
     return list(tokens)
 
 
@@ -90,7 +93,7 @@ class Figure(anywidget.AnyWidget):
             self.draw(picture)
             canvas.draw()
             pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-            pixels.quantize(32).save(file, format="png", optimize=True)
+            pixels.quantize(16).save(file, format="png", optimize=True)
             return file.getvalue()
 
 

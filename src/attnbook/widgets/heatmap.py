@@ -99,7 +99,7 @@ class AttentionHeatmap(Figure):
             )
         super().__init__(
             name=name,
-            content=content + "\0".join([*queries, *keys]).encode("utf8", "surrogatepass"),
+            content=content + "\0".join([*queries, *keys]).encode("utf8"),
             title=title,
             weights=shown,
             other=beside,

@@ -98,7 +98,7 @@ export function readLink(hash, name) {
   if (!mine) return null;
   const state = {};
   for (const field of mine.slice(part(name).length).split(";")) {
-    const [trait, values] = field.split(":"), numbers = values?.split(",").map(Number);
+    const [trait, values] = field.split(":"), numbers = values?.split(",").map((text) => (text ? Number(text) : NaN));
     if (numbers?.every(Number.isFinite)) state[trait] = numbers;
   }
   return state;

@@ -11,7 +11,7 @@ from attnbook.widgets import _source
 from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, format_number, short
 
 
-def softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
+def softmax(logits: np.ndarray, temperature: float | int = 1.0) -> np.ndarray:
     """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
 
     The largest logit is subtracted first, so nothing overflows however small the temperature.
@@ -72,7 +72,7 @@ class SoftmaxTemperature(Figure):
         logits: Any,
         labels: Sequence[str],
         *,
-        temperature: float = 1.0,
+        temperature: float | int = 1.0,
         contexts: Sequence[str] | None = None,
         top: int = 10,
         editable: bool = False,
@@ -94,7 +94,7 @@ class SoftmaxTemperature(Figure):
             raise ValueError(f"top must be at least 1, not {top}")
         _check_logits(values)
         content = _to_bytes(values)
-        text = "\0".join([*labels, *names]).encode("utf8", "surrogatepass")
+        text = "\0".join([*labels, *names]).encode("utf8")
         if len(content) + len(text) > MAX_BYTES:
             raise ValueError(
                 f"logits and labels take {len(content) + len(text):,} bytes, more than"

@@ -1,0 +1,360 @@
+"""The widgets' Python side: what they refuse, what they send, and their fallbacks."""
+
+import base64
+import importlib.util
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from PIL import Image
+
+from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature, _source, format_number
+from attnbook.widgets.temperature import softmax
+
+FOLDER = Path(_source.__file__).parent
+QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
+ROWS = np.array([[0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0]])
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    '"quo\'te"',
+    "שלום",
+    "👩‍👩‍👧‍👦",
+    "x" * 500,
+    "",
+    "\n",
+    "$x$ $",
+]
+
+
+def changed(row: int, column: int, value: float) -> np.ndarray:
+    weights = ROWS.copy()
+    weights[row, column] = value
+    return weights
+
+
+# ---- AttentionHeatmap
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        (changed(2, 1, np.nan), r"row 2 \('vierzig'\) holds NaN; its sum is nan"),
+        (changed(0, 3, -0.1), r"row 0 \('zwei'\) holds the negative weight -0.1; its sum is 0.8"),
+        (changed(2, 3, 0.1), r"row 2 \('vierzig'\) must sum to 1.*its sum is 1.1"),
+        (changed(1, 0, 0.5), r"row 1 \('und'\) must sum to 1.*its sum is 0.5"),
+        (changed(0, 0, np.inf), r"row 0 \('zwei'\).*its sum is inf"),
+        (ROWS[0], r"\[\.\.\., query, key\], not of shape \(4,\)"),
+        (ROWS[:2], "3 queries for weights of shape .2, 4.: expected 2"),
+        (ROWS[:, :3] / 0.9, "4 keys for weights of shape .3, 3.: expected 3"),
+        (ROWS.T, "3 queries for weights of shape .4, 3.: expected 4"),
+        ([[0.5, 0.5], [1.0]], "weights must be a full array of numbers"),
+        ("none", "weights must be a full array of numbers"),
+        (np.zeros((0, 3, 4)), "holds no weight"),
+    ],
+)
+def test_heatmap_refuses_what_is_no_attention(weights: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        AttentionHeatmap(weights, QUERIES, KEYS)
+
+
+def test_refusal_names_the_map() -> None:
+    weights = np.stack([np.stack([ROWS, ROWS]), np.stack([ROWS, changed(0, 0, 0.6)])])
+    axes = [("layer", ["first", "last"]), ("head", ["a", "b"])]
+    with pytest.raises(ValueError, match=r"row 0 \('zwei'\), layer last, head b .* sum is 0.9"):
+        AttentionHeatmap(weights, QUERIES, KEYS, axes=axes)
+    with pytest.raises(ValueError, match=r"other: row 0 \('zwei'\) must sum.* sum is 0.9"):
+        AttentionHeatmap(weights[0], QUERIES, KEYS, other=changed(0, 0, 0.6))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"queries": "abc"}, "queries must be a list of tokens"),
+        ({"keys": ["a", "b", "c", 4]}, "keys must be strings, not int: 4"),
+        ({"other": ROWS[:, :3]}, r"other has shape \(3, 3\); it must be \(2, 3, 4\)"),
+        ({"keys": ["a", "b", "c", "\ud83d"]}, "keys must be Unicode text; half a character"),
+        ({"names": ["one"]}, "names must name the two maps, not 1"),
+        ({"axes": [("head", ["a"])]}, r"axes give \(1,\) labels; .* weights are \(2,\)"),
+        ({"axes": [("head", "ab")]}, "labels of axis 'head' must be a list"),
+        ({"name": "Learnt map"}, "name must be like 'learnt-map'"),
+        ({"name": "a&b"}, "name must be like 'learnt-map'"),
+    ],
+)
+def test_heatmap_refuses_what_does_not_fit(options: dict[str, Any], says: str) -> None:
+    given_options = {"queries": QUERIES, "keys": KEYS, **options}
+    with pytest.raises(ValueError, match=says):
+        AttentionHeatmap(np.stack([ROWS, ROWS]), **given_options)
+
+
+def test_heatmap_limits() -> None:
+    tokens = [str(i) for i in range(129)]
+    assert AttentionHeatmap(np.eye(128), tokens[:128], tokens[:128]).weights.shape == (128, 128)
+    assert AttentionHeatmap([[1]], ["a"], ["b"]).weights.shape == (1, 1)
+    with pytest.raises(ValueError, match="129 x 129; a map has at most 128 x 128"):
+        AttentionHeatmap(np.eye(129), tokens, tokens)
+    with pytest.raises(ValueError, match="take 1,015,808 bytes at 2 a weight, more than 1,000,000"):
+        AttentionHeatmap(np.stack([np.eye(128)] * 31), tokens[:128], tokens[:128])
+
+
+@given(
+    arrays.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 7)),
+        elements=st.floats(1e-6, 1.0),
+    )
+)
+def test_weights_travel_within_the_stated_precision(raw: np.ndarray) -> None:
+    weights = raw / raw.sum(-1, keepdims=True)
+    steps, rows, columns = weights.shape
+    widget = AttentionHeatmap(weights, ["q"] * rows, ["k"] * columns)
+    sent = np.frombuffer(widget.get_state()["weights"], "<u2").reshape(steps, rows, columns)
+    assert np.array_equal(sent / 65535, widget.weights)  # Python prints what the browser shows
+    assert np.abs(widget.weights - weights).max() <= 0.5 / 65535 + 1e-12
+
+
+def test_heatmap_takes_tensors_and_copies() -> None:
+    tensor = torch.softmax(torch.arange(24.0).reshape(2, 3, 4), -1).requires_grad_()
+    widget = AttentionHeatmap(tensor, QUERIES, KEYS, other=tensor[0].to(torch.bfloat16).float())
+    assert np.allclose(widget.weights, tensor.detach(), atol=1e-5)
+    weights = ROWS.copy()
+    widget = AttentionHeatmap(weights, QUERIES, KEYS)
+    weights[:] = 0
+    assert np.allclose(widget.weights, ROWS, atol=1e-5)
+
+
+def test_heatmap_state_follows_python() -> None:
+    axes = [("step", ["1", "2"])]
+    widget = AttentionHeatmap(np.stack([ROWS, ROWS]), QUERIES, KEYS, axes=axes)
+    widget.set_state({"query": 2, "key": 3, "index": [1]})  # as the browser sends it
+    assert (widget.query, widget.key, widget.index) == (2, 3, [1])
+    for trait, value in (("query", 3), ("key", -2), ("index", [2]), ("index", [])):
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+    widget.weights = np.stack([np.roll(ROWS, 1, -1), ROWS])
+    assert widget.weights[0, 0, 1] == pytest.approx(0.7, abs=1e-5)
+    with pytest.raises(ValueError, match=r"row 2 \('vierzig'\), step 2 holds NaN"):
+        widget.weights = np.stack([ROWS, changed(2, 1, np.nan)])
+    with pytest.raises(ValueError, match="weights must keep its shape"):
+        widget.weights = ROWS
+
+
+def test_axes_have_names_without_being_named() -> None:
+    assert AttentionHeatmap([ROWS] * 2, QUERIES, KEYS).axes == [["map", ["1", "2"]]]
+    four = AttentionHeatmap([[ROWS], [ROWS]], QUERIES, KEYS).axes
+    assert four == [["map 1", ["1", "2"]], ["map 2", ["1"]]]
+
+
+# ---- SoftmaxTemperature
+
+
+@pytest.mark.parametrize(
+    ("logits", "options", "says"),
+    [
+        ([1, np.nan, 2], {}, "logits: row 0 holds NaN or plus infinity; its sum is nan"),
+        ([1, np.inf, 2], {}, "logits: row 0 holds NaN or plus infinity; its sum is inf"),
+        ([-np.inf] * 3, {}, "logits: row 0 holds only minus infinity"),
+        ([1, 2], {}, "3 labels for logits of shape .2,."),
+        ([[[1, 2, 3]]], {}, "logits must be .label. or .context, label."),
+        ([[1, 2, 3]], {}, "0 contexts for logits of shape .1, 3."),
+        ([1, 2, 3], {"contexts": ["x"]}, "1 contexts for logits of shape .3,."),
+        ([[1, 2, 3], [1, np.nan, 3]], {"contexts": ["x", "y"]}, "row 1 holds NaN"),
+        ([1, 2, 3], {"temperature": -1}, "temperature must be .* at least 0, not -1"),
+        ([1, 2, 3], {"temperature": np.nan}, "temperature must be .* at least 0, not nan"),
+        ([1, 2, 3], {"temperature": np.inf}, "temperature must be .* at least 0, not inf"),
+        ([1, 2, 3], {"top": 0}, "top must be at least 1, not 0"),
+        ([1, 2, 3], {"name": "-"}, "name must be like"),
+    ],
+)
+def test_temperature_refuses(logits: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        SoftmaxTemperature(logits, ["a", "b", "c"], **options)
+
+
+def test_temperature_limit() -> None:
+    labels = [f"w{i}" for i in range(50_000)]
+    small = SoftmaxTemperature(torch.zeros(50_000), labels)
+    assert len(small.get_state()["logits"]) == 200_000  # float32 loses nothing here
+    with pytest.raises(ValueError, match="bytes, more than 1,000,000"):
+        SoftmaxTemperature(np.full((3, 50_000), 0.1), labels, contexts=["a", "b", "c"])
+
+
+@given(arrays.arrays(np.float64, st.integers(1, 9), elements=st.floats(-1e6, 1e6)))
+def test_logits_travel_exactly(logits: np.ndarray) -> None:
+    widget = SoftmaxTemperature(logits, ["w"] * len(logits))
+    sent = widget.get_state()["logits"]
+    widget.set_state({"logits": memoryview(sent)})
+    assert np.array_equal(widget.logits, logits)
+
+
+def test_temperature_state_follows_the_browser() -> None:
+    widget = SoftmaxTemperature([[1, 2, 3], [3, 2, 1]], ["a", "b", "c"], contexts=["x", "y"])
+    edited = np.array([[1, 2, 3], [3, 2.5, 1]])
+    widget.set_state({"temperature": 0.5, "context": 1, "logits": memoryview(edited.tobytes())})
+    assert (widget.temperature, widget.context) == (0.5, 1)
+    assert np.array_equal(widget.logits, edited)
+    assert np.array_equal(widget.row(), edited[1])
+    widget.logits = np.array([[0, 0, 0], [0, 0, 1]])
+    assert widget.logits.dtype == np.float64
+    for trait, value in (("context", 2), ("temperature", -0.1), ("logits", np.arange(3))):
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+
+
+def test_softmax_limits() -> None:
+    logits = np.array([1.0, 3.0, 3.0, -np.inf])
+    for cold in (0.0, 1e-6, 5e-324):
+        assert np.array_equal(softmax(logits, cold), [0, 0.5, 0.5, 0])
+    assert softmax(np.array([1e6, 0.0]), 1).tolist() == [1, 0]
+    assert np.allclose(softmax(logits[:3], 1e9), 1 / 3)
+
+
+# ---- rounding, one way in both languages
+
+TIES = [0.125, 0.375, 0.0005, 0.0015, 0.5, 1.5, 2.5, 0.25, 0.75, 1.625, 1.005, 0.1235, 1e-9, 0.0]
+
+
+def test_numbers_are_written_as_python_writes_them() -> None:
+    assert [format_number(x, 2) for x in (0.125, 0.375, 0.107, 1.005)] == [
+        "0.12",
+        "0.38",
+        "0.11",
+        "1.00",
+    ]
+    assert format_number(-0.0001) == "0.000"
+    assert format_number(-np.inf) == "-∞"
+
+
+def test_javascript_rounds_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    halves = rng.integers(-5000, 5000, 2000) / 2.0 ** rng.integers(0, 8, 2000)  # many exact ties
+    numbers = [*TIES, *(-x for x in TIES), *halves.tolist()]
+    numbers += (rng.random(3000) * 10.0 ** rng.integers(-8, 7, 3000)).tolist()
+    numbers += np.nextafter(halves[:500], 1e9).tolist()  # and their neighbours
+    script = (
+        f"import {{ format }} from '{(FOLDER / 'math.js').as_uri()}';"
+        "import { readFileSync } from 'node:fs';"
+        "const numbers = readFileSync(0, 'utf8').split('\\n').map(Number);"
+        "for (const x of numbers) console.log([0, 1, 2, 3, 4].map((d) => format(x, d)).join(' '));"
+    )
+    lines = "\n".join(map(repr, numbers))
+    node = subprocess.run(
+        [shutil.which("node") or "node", "--input-type=module", "-e", script],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs = node.stdout.split("\n")[:-1]
+    ours = [" ".join(format_number(x, d) for d in range(5)) for x in numbers]
+    assert theirs == ours
+
+
+# ---- what both share
+
+
+def both() -> list[AttentionHeatmap | SoftmaxTemperature]:
+    return [
+        AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
+        SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
+    ]
+
+
+def test_repr_is_stable_and_says_what_it_is() -> None:
+    heatmap, temperature = both()
+    assert repr(heatmap) == "AttentionHeatmap(3 query x 4 key: The finding)"
+    assert repr(temperature) == "SoftmaxTemperature(3 labels, temperature 1: The finding)"
+    two = AttentionHeatmap(
+        [ROWS] * 2, QUERIES, KEYS, other=ROWS, names=["learnt", "gold"], query_label="target word"
+    )
+    assert repr(two) == "AttentionHeatmap(3 target word x 4 key, 2 map, learnt beside gold)"
+    contexts = SoftmaxTemperature([[1.0], [2.0]], ["a"], contexts=["x", "y"], temperature=0)
+    assert repr(contexts) == "SoftmaxTemperature(1 labels, 2 contexts, temperature 0)"
+
+
+def test_names_are_stable_and_tell_contents_apart() -> None:
+    first, again = both()[0].name, both()[0].name
+    other = AttentionHeatmap(ROWS[::-1], QUERIES, KEYS).name
+    assert first == again != other
+    assert re.fullmatch(r"attention-heatmap-[0-9a-f]{8}", first)
+    assert AttentionHeatmap(ROWS, QUERIES, KEYS, name="learnt-map").name == "learnt-map"
+
+
+@pytest.mark.parametrize("widget", both(), ids=lambda widget: type(widget).__name__)
+def test_fallbacks(widget: Any) -> None:
+    data, _ = widget._repr_mimebundle_()
+    assert data["text/plain"] == repr(widget)
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+    png = base64.b64decode(data["image/png"])
+    assert len(png) <= 25_000
+    assert Image.open(io.BytesIO(png)).size == (448, 336)
+    assert png == widget.png()  # the same bytes again
+    assert type(widget).__name__ in widget.get_state()["_anywidget_id"]
+
+
+def test_picture_shows_the_weights() -> None:
+    dark, light = (
+        np.asarray(
+            Image.open(io.BytesIO(AttentionHeatmap(w, ["q"], ["a", "b"]).png())).convert("L")
+        )
+        for w in ([[1.0, 0.0]], [[0.0, 0.0]])
+    )
+    assert (dark < 80).mean() > (light < 80).mean() + 0.1
+
+
+@pytest.mark.filterwarnings("error")
+def test_hostile_tokens_are_drawn_and_sent_as_they_are() -> None:
+    n = len(HOSTILE)
+    heatmap = AttentionHeatmap(np.eye(n), HOSTILE, HOSTILE, title="$broken $ _math^", name="x")
+    temperature = SoftmaxTemperature(range(n), HOSTILE)
+    assert heatmap.get_state()["key_tokens"] == HOSTILE == temperature.get_state()["labels"]
+    assert len(heatmap.png()) <= 25_000 and len(temperature.png()) <= 25_000
+
+
+def test_large_maps_have_small_pictures() -> None:
+    rng = np.random.default_rng(0)
+    raw = rng.random((128, 128))
+    tokens = [f"token{i}" for i in range(128)]
+    assert len(AttentionHeatmap(raw / raw.sum(-1, keepdims=True), tokens, tokens).png()) <= 25_000
+
+
+# ---- sources
+
+
+def test_sources_load_by_file_path() -> None:
+    spec = importlib.util.spec_from_file_location("sources", FOLDER / "_source.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.classes() == ["AttentionHeatmap", "SoftmaxTemperature"]
+    for cls in (AttentionHeatmap, SoftmaxTemperature):
+        esm, css = module.load(cls.__name__)
+        widget = next(w for w in both() if isinstance(w, cls))
+        assert (esm, css) == (widget.get_state()["_esm"], widget.get_state()["_css"])
+
+
+@pytest.mark.parametrize("name", _source.classes())
+def test_a_source_is_one_module(name: str) -> None:
+    esm, css = _source.load(name)
+    assert not re.search(r"^import\b", esm, re.MULTILINE)
+    assert esm.rstrip().endswith("export default { render };")
+    defined = re.findall(r"^(?:export )?(?:async )?(?:function|const|let) (\w+)", esm, re.MULTILINE)
+    assert len(defined) == len(set(defined))  # each module in once, no two names alike
+    assert ".attn " in css and f"/* {name}" not in css
+
+
+def test_each_file_is_short_and_safe() -> None:
+    for file in FOLDER.glob("*.js"):
+        text = file.read_text("utf8")
+        assert len(text.splitlines()) <= 250, file.name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text)
+        assert not re.search(r"\bid:|\.id\s*=|getElementById", text)  # two on a page
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)

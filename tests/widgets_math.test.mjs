@@ -1,0 +1,121 @@
+// node --test tests/widgets_math.test.mjs: the widgets' mathematics, without a browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as math from "../src/attnbook/widgets/math.js";
+
+const close = (got, want, slack = 1e-12) => {
+  assert.equal(got.length, want.length);
+  got.forEach((x, i) => assert.ok(Math.abs(x - want[i]) <= slack, `${i}: ${x} is not ${want[i]}`));
+};
+
+test("format writes what Python's f-string writes", () => {
+  const cases = [ // x, digits, f"{x:z.{digits}f}" by Python
+    [0.125, 2, "0.12"], [0.375, 2, "0.38"], [0.0005, 3, "0.001"], [0.0015, 3, "0.002"], [2.5, 0, "2"], [3.5, 0, "4"],
+    [1.005, 2, "1.00"], [0.107145, 2, "0.11"], [1.625, 2, "1.62"], [-1.625, 2, "-1.62"], [-0.0001, 3, "0.000"],
+    [-0.5, 0, "0"], [999.9995, 3, "1000.000"], [1e15 + 0.5, 0, "1000000000000000"], [1, 3, "1.000"],
+  ];
+  for (const [x, digits, want] of cases) assert.equal(math.format(x, digits), want, `${x} to ${digits}`);
+  assert.equal(math.format(-Infinity), "-∞");
+  assert.equal(math.format(NaN), "nan");
+});
+
+test("softmax equals numpy's on the worked example", () => {
+  const scores = [13, 24, 20, 12].map((score) => score / 8);
+  close(math.softmax(scores), [0.12141154638084885, 0.48019198098468735, 0.29125115901535875, 0.10714531361910505]);
+  close(math.softmax(scores, 0.5), [0.04314801842458307, 0.674948568747922, 0.24829970229045034, 0.03360371053704471]);
+});
+
+test("softmax sums to 1, is a softmax of z / t, and does not care about a shift", () => {
+  const logits = [-3, 0.5, 2, 2.25, 7];
+  for (const t of [0.05, 0.7, 1, 20]) {
+    const p = math.softmax(logits, t), scale = logits.map((z) => Math.exp(z / t));
+    const total = scale.reduce((a, b) => a + b);
+    close(p, scale.map((x) => x / total), 1e-12);
+    close(p, math.softmax(logits.map((z) => z + 1000), t), 1e-9);
+  }
+});
+
+test("towards 0 the largest takes all, without overflow; ties share", () => {
+  for (const t of [0, 5e-324, 1e-300, 1e-6]) {
+    assert.deepEqual([...math.softmax([1, 3, 2], t)], [0, 1, 0]);
+    assert.deepEqual([...math.softmax([3, 3, -1e308], t)], [0.5, 0.5, 0]);
+  }
+  assert.deepEqual([...math.softmax([1e6, 0, -Infinity], 1)], [1, 0, 0]);
+  close(math.softmax([1, 2, 3], 1e12), [1 / 3, 1 / 3, 1 / 3], 1e-9);
+});
+
+test("entropy and perplexity at their ends", () => {
+  assert.equal(math.entropy([0, 1, 0]), 0);
+  for (const n of [1, 2, 7, 1000]) {
+    const nats = math.entropy(math.softmax(Array(n).fill(0.3)));
+    assert.ok(Math.abs(Math.exp(nats) - n) < 1e-9 * n);
+  }
+  assert.ok(Math.abs(math.entropy([0.5, 0.25, 0.25]) / Math.LN2 - 1.5) < 1e-12);
+});
+
+test("largest gives positions, largest first, ties in order", () => {
+  assert.deepEqual(math.largest([1, 5, 5, -Infinity, 9], 4), [4, 1, 2, 0]);
+  assert.deepEqual(math.largest([2], 10), [0]);
+});
+
+test("the slider is logarithmic from 0.05 to 20 and comes back to the same temperature", () => {
+  assert.equal(math.toSlider(0.05), 0);
+  assert.equal(math.toSlider(20), 1);
+  assert.ok(Math.abs(math.toSlider(1) - 0.5) < 1e-12);
+  assert.deepEqual([0, 1e-9, 500].map(math.toSlider), [0, 0, 1]);
+  assert.deepEqual([0, 0.5, 1].map(math.fromSlider), [0.05, 1, 20]);
+  for (let x = 0; x <= 1; x += 0.01) assert.ok(Math.abs(math.toSlider(math.fromSlider(x)) - x) < 0.002);
+});
+
+test("binary traits: 16-bit weights; logits in 32 or 64 bits", () => {
+  const bytes = new DataView(Uint8Array.of(9, 9, 0, 0, 255, 255, 0, 128).buffer, 2); // not at the buffer's start
+  assert.deepEqual([...math.unpackWeights(bytes)], [0, 65535, 32768]);
+  assert.deepEqual([...math.unpackWeights(null)], []);
+  const logits = [0.1, -2.5, -Infinity];
+  assert.deepEqual([...math.unpackLogits(math.packLogits(logits), 3)], logits);
+  assert.deepEqual([...math.unpackLogits(new DataView(Float32Array.of(0.5, -3, 4).buffer), 3)], [0.5, -3, 4]);
+});
+
+test("what cannot be seen is made visible", () => {
+  assert.equal(math.visible(""), "∅");
+  assert.equal(math.visible(" the"), "␣the");
+  assert.equal(math.visible("  "), "␣␣");
+  assert.equal(math.visible("a b\n\t"), "a b↵⇥");
+  assert.equal(math.visible("<b>&amp;"), "<b>&amp;");
+});
+
+test("colours run evenly in lightness, and text on each is readable", () => {
+  for (const dark of [false, true]) {
+    const colours = math.ramp(dark);
+    assert.equal(colours.length, 256);
+    const shades = colours.map(math.luminance), sign = dark ? 1 : -1;
+    for (let i = 1; i < 256; i++) assert.ok(sign * (shades[i] - shades[i - 1]) > -1e-3, `${dark} ${i}`);
+    for (const colour of colours) {
+      const on = math.ink(colour) === "#000" ? [0, 0, 0] : [255, 255, 255];
+      assert.ok(math.contrast(colour, on) >= 4.5, String(colour));
+    }
+  }
+  assert.deepEqual(math.ramp(false)[0], [255, 255, 255]);
+  assert.deepEqual(math.oklch(1, 0, 0), [255, 255, 255]);
+  close(math.oklch(0.627955, 0.257683, 29.2339), [255, 0, 0], 1); // CSS Color 4: oklch of red
+  close(math.oklch(0.452014, 0.313214, 264.052), [0, 0, 255], 1);
+});
+
+test("a link keeps one part for each widget", () => {
+  const link = math.writeLink("", "map", { query: [3], index: [0, 1] });
+  assert.equal(link, "#w.map=query:3;index:0,1");
+  assert.deepEqual(math.readLink(link, "map"), { query: [3], index: [0, 1] });
+  assert.equal(math.readLink(link, "ma"), null);
+  assert.equal(math.readLink("#section-two", "map"), null);
+  const both = math.writeLink(link, "bars", { temperature: [0.25] });
+  assert.equal(both, "#w.bars=temperature:0.25&w.map=query:3;index:0,1");
+  assert.deepEqual(math.readLink(both, "map"), { query: [3], index: [0, 1] });
+  assert.equal(math.writeLink(both, "map", {}), "#w.map=&w.bars=temperature:0.25");
+  assert.deepEqual(math.readLink("#w.map=", "map"), {});
+  assert.equal(math.writeLink("#section", "map", { key: [-1] }), "#w.map=key:-1");
+  assert.ok(math.linkLeads(both, "bars") && !math.linkLeads(both, "map"));
+});
+
+test("a broken link restores nothing it cannot read", () => {
+  assert.deepEqual(math.readLink("#w.map=query:x;key:1e999;index;;:;index:1,y;temperature:2", "map"), { temperature: [2] });
+});
