@@ -52,7 +52,7 @@ def first(names):
 
 
 def pip(*what):
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--constraint", str(PINS)]
+    command = [str(PYTHON), "-m", "pip", "install", "-qq", "--constraint", str(PINS)]
     command += ["--disable-pip-version-check", "--no-warn-script-location", *what]
     if subprocess.call(command):
         sys.exit("Setting up failed: " + " ".join(command))

@@ -33,7 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip"]
-        install = [*pip, "install", "--quiet"]
+        install = [*pip, "install", "-qq"]
         subprocess.run([*install, "--upgrade", "pip"], check=True)
         subprocess.run([*install, f"torch=={torch}"], check=True)
         groups = [part for group in GROUPS for part in ("--group", group)]
