@@ -93,7 +93,7 @@ class Figure(anywidget.AnyWidget):
             self.draw(picture)
             canvas.draw()
             pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-            pixels.quantize(16).save(file, format="png", optimize=True)
+            pixels.quantize(64, Image.Quantize.MAXCOVERAGE).save(file, format="png", optimize=True)
             return file.getvalue()
 
 

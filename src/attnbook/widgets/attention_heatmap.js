@@ -70,7 +70,7 @@ function render({ model, el }) {
     if (i < 0 && j < 0) return ["Hover, tap or use the arrow keys to read a weight."];
     const query = i < 0 ? [] : [`${rowName} `, token(visible(rows[i]))];
     const key = j < 0 ? [] : [`${i < 0 ? "" : " → "}${columnName} `, token(visible(columns[j]))];
-    if (i >= 0 && maps().every((map) => columns.every((_, n) => !level(map, i, n)))) key.push(" (attends to nothing)");
+    if (i >= 0 && columns.every((_, n) => !level(maps()[0], i, n))) key.push(" (attends to nothing)");
     if (i < 0 || j < 0) return [...query, ...key];
     return [...query, ...key, ...values(i, j).flatMap(([name, value]) => [` · ${name} `, h("b", {}, value)])];
   }

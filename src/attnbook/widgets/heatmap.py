@@ -160,7 +160,9 @@ class AttentionHeatmap(Figure):
         maps = self.shown()
         panels = picture.subplots(1, len(maps), squeeze=False)[0]
         for panel, values, name in zip(panels, maps, self.names, strict=False):
-            image = panel.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            image = panel.imshow(
+                values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+            )
             for side, tokens, label in (
                 (panel.xaxis, self.key_tokens, self.key_label),
                 (panel.yaxis, self.query_tokens, self.query_label),

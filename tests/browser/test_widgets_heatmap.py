@@ -1,0 +1,474 @@
+"""AttentionHeatmap in Chromium, on a built page: numbers by pointer, touch and keyboard."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page
+
+from attnbook.widgets import AttentionHeatmap, format_number
+
+SOURCE = ["two", "hundred", "forty", "three", "</s>"]
+TARGET = ["zwei", "hundert", "drei", "und", "vierzig", "<end>"]
+HOSTILE = [
+    "<img src=x onerror=document.title='hacked'>",
+    '"quo\'te" &amp; <b>',
+    "שלום עולם",
+    "👩‍👩‍👧‍👦",
+    "long" * 60,
+    "",
+]
+EVERYWHERE = pytest.mark.parametrize(
+    "where",
+    [
+        {"scheme": scheme, "theme": theme, "width": width}
+        for scheme, theme, width in (
+            ("http", "light", 1280),
+            ("http", "dark", 390),
+            ("file", "light", 390),
+            ("file", "dark", 1280),
+        )
+    ],
+    ids=lambda where: "-".join(map(str, where.values())),
+)
+
+
+def learnt() -> np.ndarray:
+    """[step, query, key] with all dimensions distinct; query 3 of step 0 attends to nothing."""
+    raw = np.random.default_rng(1).random((2, len(TARGET), len(SOURCE))) ** 3
+    weights = raw / raw.sum(-1, keepdims=True)
+    weights[0, 3] = 0
+    return weights
+
+
+def widgets() -> list[AttentionHeatmap]:
+    many = [f"t{i}" for i in range(128)]
+    near = np.exp(-np.abs(np.subtract.outer(np.arange(128), np.arange(128))) / 4)
+    band = near / near.sum(-1, keepdims=True)
+    wide = np.full((3, 50), 1 / 50)
+    return [
+        AttentionHeatmap(
+            learnt(),
+            TARGET,
+            SOURCE,
+            other=np.eye(len(TARGET), len(SOURCE)),
+            names=("learnt", "gold links"),
+            axes=[("step", ["100", "600"])],
+            query_label="target word",
+            key_label="source word",
+            title="The decoder finds the words",
+            name="learnt-map",
+        ),
+        AttentionHeatmap(learnt()[1], TARGET, SOURCE, name="second-map"),
+        AttentionHeatmap(np.eye(len(HOSTILE)), HOSTILE, HOSTILE, name="hostile"),
+        AttentionHeatmap([[1.0]], ["a"], ["b"], name="one"),
+        AttentionHeatmap(band, many, many, name="largest"),
+        AttentionHeatmap(wide, list("abc"), many[:50], name="wide"),
+    ]
+
+
+MAP, SECOND, ODD, ONE, LARGEST, WIDE = range(6)
+SHOWN = widgets()  # `weights` of these are the numbers that the page must show
+
+
+def number(step: int, i: int, j: int) -> str:
+    return format_number(SHOWN[MAP].weights[step, i, j])
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page(widgets())
+
+
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
+
+
+def widget(page: Page, n: int) -> Locator:
+    return page.locator(".attn").nth(n)
+
+
+def text(widget: Locator, what: str) -> str:
+    """What an element says once the next frame is drawn."""
+    widget.page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    )
+    return " ".join((widget.locator(f".attn-{what}").first.text_content() or "").split())
+
+
+def cell(widget: Locator, i: int, j: int, canvas: int = 0) -> tuple[float, float]:
+    """Where a cell is in the window; found by asking the widget what lies under each point."""
+    place = widget.locator("canvas").nth(canvas)
+    place.scroll_into_view_if_needed()
+    queries, keys = (
+        widget.locator("canvas")
+        .nth(canvas)
+        .evaluate(
+            """(canvas) => {
+              const root = canvas.closest(".attn"), tip = root.querySelector(".attn-tip");
+              const box = canvas.getBoundingClientRect(), rows = {}, columns = {};
+              const ask = (x, y) => {
+                const at = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
+                canvas.dispatchEvent(new PointerEvent("pointermove", at));
+                const tokens = tip.hidden ? [] : [...tip.querySelectorAll("bdi")];
+                return tokens.map((token) => token.textContent);
+              };
+              for (let y = box.height - 6; y > 0; y -= 1) {
+                const [token, other] = ask(2, y);
+                if (token && !other) (rows[token] ??= []).push(y);
+              }
+              for (let x = 0; x < box.width; x += 1) {
+                const [token, other] = ask(x, 2);
+                if (token && !other) (columns[token] ??= []).push(x);
+              }
+              canvas.dispatchEvent(new PointerEvent("pointerleave"));
+              const middles = (all) => Object.values(all).map((n) => (n[0] + n.at(-1)) / 2);
+              return [middles(rows).sort((a, b) => a - b), middles(columns)];
+            }"""
+        )
+    )
+    box = place.bounding_box()
+    assert box
+    return box["x"] + keys[j], box["y"] + queries[i]
+
+
+def hover(widget: Locator, i: int, j: int, canvas: int = 0) -> None:
+    widget.page.mouse.move(*cell(widget, i, j, canvas))
+
+
+def focus(widget: Locator) -> None:
+    widget.locator(".attn-maps").focus()
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+@EVERYWHERE
+def test_pointer_reads_weights(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    first = widget(page, MAP)
+    for i, j in ((0, 0), (4, 2), (5, 4)):
+        hover(first, i, j)
+        gold = "1.000" if i == j else "0.000"
+        weight = number(0, i, j)
+        assert text(first, "readout") == (
+            f"target word {TARGET[i]} → source word {SOURCE[j]}"
+            f" · learnt {weight} · gold links {gold}"
+        )
+        tip = f"{TARGET[i]} → {SOURCE[j]} · learnt {weight} · gold links {gold}"
+        assert text(first, "tip") == tip
+    hover(first, 1, 1, canvas=1)  # the second map has the same cursor
+    assert f"learnt {number(0, 1, 1)} · gold links 1.000" in text(first, "readout")
+    page.mouse.move(2, 2)
+    assert first.locator(".attn-tip").is_hidden()
+    assert text(first, "readout") == "Hover, tap or use the arrow keys to read a weight."
+    hover(first, 3, 2)
+    assert "(attends to nothing)" in text(first, "readout")
+
+
+@EVERYWHERE
+def test_keyboard_moves_the_cursor(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    first = widget(page, MAP)
+    focus(first)
+
+    def heard(i: int, j: int) -> str:
+        gold = "1.000" if i == j else "0.000"
+        return (
+            f"target word {TARGET[i]}, source word {SOURCE[j]},"
+            f" learnt {number(0, i, j)}, gold links {gold}"
+        )
+
+    steps = [
+        ("ArrowRight", 0, 0),
+        ("ArrowUp", 0, 0),
+        ("ArrowLeft", 0, 0),
+        ("ArrowDown", 1, 0),
+        ("End", 1, 4),
+        ("ArrowRight", 1, 4),
+        ("Control+End", 5, 4),
+        ("ArrowDown", 5, 4),
+        ("ArrowLeft", 5, 3),
+        ("Home", 5, 0),
+        ("Control+Home", 0, 0),
+    ]
+    for key, i, j in steps:
+        press(page, key)
+        assert text(first, "heard") == heard(i, j), key
+    assert text(first, "tip").startswith("zwei → two")  # focus shows the weight as hovering does
+    press(page, "Escape")
+    assert text(first, "readout").startswith("Hover, tap")
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "application"
+    press(page, "Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Reset"
+
+
+def backgrounds(widget: Locator, line: int = 0) -> list[float]:
+    """Luminance behind each word of the weighted text."""
+    return (
+        widget.locator(".attn-text")
+        .nth(line)
+        .locator(".attn-word")
+        .evaluate_all(
+            """(words) => words.map((word) => {
+          const [r, g, b] = word.style.backgroundColor.match(/\\d+/g).map(Number);
+          return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        })"""
+        )
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_choosing_a_query_weights_the_text(open_page: Callable[..., Page], theme: str) -> None:
+    page = open_page(theme=theme)
+    first = widget(page, MAP)
+    words = first.locator(".attn-text").first.locator(".attn-word")
+    assert words.all_text_contents() == SOURCE
+    first.get_by_role("combobox", name="target word", exact=True).select_option(index=2)
+    text(first, "readout")
+    shades = backgrounds(first)
+    by_shade = sorted(range(len(SOURCE)), key=lambda j: shades[j], reverse=theme == "light")
+    assert by_shade == np.argsort(SHOWN[MAP].weights[0, 1]).tolist()
+    assert words.nth(0).get_attribute("title") == f"two: {number(0, 1, 0)}"
+    page.mouse.click(*cell(first, 4, 0))  # the same by clicking into its row
+    assert (
+        first.get_by_role("combobox", name="target word", exact=True).input_value() == "5 · vierzig"
+    )
+    text(first, "readout")
+    assert backgrounds(first) != shades
+    assert first.locator(".attn-word.attn-at").all_text_contents() == ["two", "two"]
+
+
+def test_selector_changes_the_map(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    first = widget(page, MAP)
+    focus(first)
+    press(page, "ArrowRight", "ArrowRight")
+    assert number(0, 0, 1) in text(first, "readout")
+    first.get_by_role("combobox", name="step", exact=True).select_option("600")
+    assert f"learnt {number(1, 0, 1)}" in text(first, "readout")
+    assert number(0, 0, 1) != number(1, 0, 1)
+
+
+def test_row_is_highlighted(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    second = widget(page, SECOND)
+    mark = second.evaluate("(el) => getComputedStyle(el).getPropertyValue('--attn-mark')")
+    rgb = [int(mark.strip()[i : i + 2], 16) for i in (1, 3, 5)]
+    count = """(canvas, rgb) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) n += rgb.every((c, k) => c === data[i + k]);
+      return n;
+    }"""
+    assert second.locator("canvas").evaluate(count, rgb) == 0
+    second.get_by_role("combobox", name="query", exact=True).select_option(index=3)
+    text(second, "readout")
+    assert second.locator("canvas").evaluate(count, rgb) > 400  # a frame around the whole row
+
+
+@EVERYWHERE
+def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    first, second = widget(page, MAP), widget(page, SECOND)
+    focus(second)
+    press(page, "ArrowRight", "ArrowDown")
+    assert f"weight {format_number(SHOWN[SECOND].weights[1, 0])}" in text(second, "readout")
+    assert text(first, "readout").startswith("Hover, tap")
+    focus(first)
+    press(page, "ArrowRight")
+    first.get_by_role("combobox", name="step", exact=True).select_option("600")
+    first.get_by_role("button", name="Reset").click()
+    assert text(first, "readout").startswith("Hover, tap")
+    assert first.get_by_role("combobox", name="step", exact=True).input_value() == "100"
+    assert text(first, "status") == "Reset"
+    assert text(second, "readout").startswith("query hundert → key two")
+
+
+@EVERYWHERE
+def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    second = widget(page, SECOND)
+    focus(second)
+    press(page, "ArrowRight", "ArrowDown")
+    second.get_by_role("button", name="Copy link").click()
+    first = widget(page, MAP)
+    first.get_by_role("combobox", name="step", exact=True).select_option("600")
+    page.mouse.click(*cell(first, 4, 2))
+    first.get_by_role("button", name="Copy link").click()
+    first.get_by_text("Link copied").wait_for()
+    url = page.url
+    assert url.endswith("#w.learnt-map=query:4;key:2;index:1&w.second-map=query:1;key:0")
+    assert page.evaluate("navigator.clipboard.readText()") == url
+    fresh = open_page("#" + url.split("#")[1], **where)
+    assert f"learnt {number(1, 4, 2)}" in text(widget(fresh, MAP), "readout")
+    assert text(widget(fresh, SECOND), "readout").startswith("query hundert → key two")
+    assert widget(fresh, MAP).evaluate(  # the page has scrolled to the first one named
+        "(el) => { const { top, bottom } = el.getBoundingClientRect();"
+        " return top < innerHeight && bottom > 0; }"
+    )
+    fresh.evaluate("location.hash = '#w.second-map=query:5;key:4'")  # a link inside the page
+    assert text(widget(fresh, SECOND), "readout").startswith("query <end> → key </s>")
+    fresh.evaluate("location.hash = '#w.second-map=query:99;key:-7;index:3'")
+    assert text(widget(fresh, SECOND), "readout") == "query <end>"
+
+
+def test_an_ordinary_anchor_is_left_alone(open_page: Callable[..., Page]) -> None:
+    page = open_page("#widgets")
+    assert text(widget(page, MAP), "readout").startswith("Hover, tap")
+    widget(page, MAP).get_by_role("button", name="Copy link").click()
+    assert page.url.endswith("#w.learnt-map=")
+
+
+@EVERYWHERE
+def test_hostile_tokens_stay_text(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    odd = widget(page, ODD)
+    odd.locator("summary").click()
+    shown = [token or "∅" for token in HOSTILE]
+    assert odd.locator("tbody th").all_text_contents() == shown
+    assert odd.locator(".attn-word").all_text_contents() == shown
+    focus(odd)
+    press(page, "ArrowRight")
+    for token in shown:
+        assert text(odd, "heard") == f"query {token}, key {token}, weight 1.000"
+        assert text(odd, "tip") == f"{token} → {token} 1.000"  # the whole, though the label is cut
+        press(page, "ArrowRight", "ArrowDown")
+    assert odd.locator("img, b b").count() == 0
+    assert "hacked" not in page.title()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_table_holds_the_numbers(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    first = widget(page, MAP)
+    first.locator("summary").click()
+    learnt_table, gold = first.locator("table").all()
+    assert learnt_table.locator("thead th[scope=col]").all_text_contents() == SOURCE
+    assert learnt_table.locator("tbody th[scope=row]").all_text_contents() == TARGET
+    want = [number(0, i, j) for i in range(len(TARGET)) for j in range(len(SOURCE))]
+    assert learnt_table.locator("td:not(thead *)").all_text_contents() == want
+    assert gold.locator("tbody tr").nth(1).locator("td").nth(1).text_content() == "1.000"
+    first.get_by_role("combobox", name="step", exact=True).select_option("600")
+    assert learnt_table.page.locator("table td").nth(1).text_content() == number(1, 0, 0)
+    assert "16 bits" in (first.locator(".attn-note").text_content() or "")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_sizes_from_one_cell_to_128(open_page: Callable[..., Page], width: int) -> None:
+    page = open_page(width=width)
+    for n, last in (
+        (ONE, "query a, key b"),
+        (LARGEST, "query t127, key t127"),
+        (WIDE, "query c, key t49"),
+    ):
+        shown = widget(page, n)
+        focus(shown)
+        press(page, "ArrowRight", "Control+End")
+        weight = format_number(SHOWN[n].weights[-1, -1])
+        assert text(shown, "heard") == f"{last}, weight {weight}"
+        box, around = shown.locator("canvas").bounding_box(), shown.bounding_box()
+        assert box and around and box["width"] <= around["width"] - 16
+        assert 20 < box["height"] < 800
+    hover(widget(page, LARGEST), 100, 101)
+    weight = format_number(SHOWN[LARGEST].weights[100, 101])
+    assert text(widget(page, LARGEST), "readout") == f"query t100 → key t101 · weight {weight}"
+
+
+def test_colours_follow_the_theme(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    one = widget(page, ONE)
+    count = """(canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let deep = 0, pale = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        deep += data[i] === 17 && data[i + 1] === 48 && data[i + 2] === 124;
+        pale += data[i] === 196 && data[i + 1] === 236 && data[i + 2] === 255;
+      }
+      return [deep > 500, pale > 500];
+    }"""
+    assert one.locator("canvas").evaluate(count) == [True, False]
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_function(
+        f"({count})(document.querySelectorAll('.attn')[3].querySelector('canvas'))[1]"
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_narrow_page_is_comfortable(open_page: Callable[..., Page], theme: str) -> None:
+    page = open_page(width=390, theme=theme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    controls = page.locator(".attn button, .attn select, .attn summary").all()
+    assert len(controls) > 15
+    for control in controls:
+        box = control.bounding_box()
+        assert box and box["height"] >= 32 and box["width"] >= 32
+    tables = page.locator(".attn summary").all()
+    for summary in tables[:2]:
+        summary.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def touch(page: Page, *points: tuple[float, float]) -> None:
+    """A finger put down at the first point, moved through the others, and lifted."""
+    session = page.context.new_cdp_session(page)
+    send: Callable[[str, list[Any]], Any] = lambda kind, at: session.send(  # noqa: E731
+        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": at}
+    )
+    for n, (x, y) in enumerate(points):
+        send("touchStart" if n == 0 else "touchMove", [{"x": x, "y": y}])
+        page.wait_for_timeout(30)
+    send("touchEnd", [])
+
+
+def test_touch_reads_and_scrolls(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=390)
+    second = widget(page, SECOND)
+    start, end = cell(second, 2, 0), cell(second, 2, 4)
+    page.touchscreen.tap(*start)
+    assert text(second, "readout").startswith("query drei → key two")
+    before = page.evaluate("scrollY")
+    middle = [(start[0] + (end[0] - start[0]) * n / 8, start[1]) for n in range(9)]
+    touch(page, *middle)  # sideways: the cursor follows, the page stays
+    assert text(second, "readout").startswith("query drei → key </s>")
+    assert page.evaluate("scrollY") == before
+    x, y = start
+    touch(page, *[(x, y - 20 * n) for n in range(9)])  # up: the page scrolls
+    page.wait_for_function(f"scrollY > {before + 60}")
+
+
+def test_dragging_with_the_mouse(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    second = widget(page, SECOND)
+    start, end = cell(second, 0, 0), cell(second, 4, 3)
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=6)
+    page.mouse.up()
+    page.mouse.move(2, 2)
+    weight = format_number(SHOWN[SECOND].weights[4, 3])
+    assert text(second, "readout") == f"query vierzig → key three · weight {weight}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
+    page = open_page(scheme=scheme, javascript=False)
+    pictures = page.locator("noscript img")
+    assert pictures.count() == len(SHOWN)
+    for n, shown in enumerate(SHOWN):
+        assert pictures.nth(n).get_attribute("alt") == repr(shown)
+        assert (pictures.nth(n).bounding_box() or {"width": 0})["width"] > 100
+
+
+def test_labels_for_screen_readers(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    first = widget(page, MAP)
+    name = first.get_by_role("application").get_attribute("aria-label") or ""
+    assert name.startswith("The decoder finds the words. 6 rows (target word), 5 columns")
+    assert first.locator("[aria-live=polite]").count() == 1
+    assert page.locator(".attn [id]").count() == 0

@@ -1,0 +1,348 @@
+"""SoftmaxTemperature in Chromium, on a built page: numbers by pointer, touch and keyboard."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page
+
+from attnbook.widgets import SoftmaxTemperature, format_number
+from attnbook.widgets.temperature import softmax
+
+WORDS = ["We", "wash", "our", "cats"]
+SCALED = np.array([13, 24, 20, 12]) / 8
+MANY = 4000
+HOSTILE = [
+    "<img src=x onerror=document.title='hacked'>",
+    '"quo\'te" &amp; <b>',
+    "שלום עולם",
+    "👩‍👩‍👧‍👦",
+    "long" * 60,
+    "",
+]
+EVERYWHERE = pytest.mark.parametrize(
+    "where",
+    [
+        {"scheme": scheme, "theme": theme, "width": width}
+        for scheme, theme, width in (
+            ("http", "dark", 1280),
+            ("http", "light", 390),
+            ("file", "dark", 390),
+            ("file", "light", 1280),
+        )
+    ],
+    ids=lambda where: "-".join(map(str, where.values())),
+)
+
+
+def vocabulary() -> np.ndarray:
+    """[context, label]"""
+    return np.random.default_rng(2).normal(0, 2, (3, MANY))
+
+
+def widgets() -> list[SoftmaxTemperature]:
+    return [
+        SoftmaxTemperature(SCALED, WORDS, editable=True, title="Our scores", name="cats"),
+        SoftmaxTemperature(
+            vocabulary(),
+            [f"word{i}" for i in range(MANY)],
+            contexts=["after zwei", "after und", "after vierzig"],
+            top=6,
+            temperature=0.5,
+            name="next-word",
+        ),
+        SoftmaxTemperature(np.arange(6.0), HOSTILE, editable=True, name="hostile"),
+        SoftmaxTemperature([0.0, 1.0, -np.inf], ["a", "b", "masked"], editable=True, name="masked"),
+        SoftmaxTemperature([3.0], ["alone"], name="alone"),
+    ]
+
+
+CATS, NEXT, ODD, MASKED, ALONE = range(5)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page(widgets())
+
+
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
+
+
+def widget(page: Page, n: int) -> Locator:
+    return page.locator(".attn").nth(n)
+
+
+def settle(page: Page) -> None:
+    """Until the next frame is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+def bars(widget: Locator) -> list[str]:
+    settle(widget.page)
+    return widget.locator("li b").all_text_contents()
+
+
+def expected(logits: np.ndarray, temperature: float) -> list[str]:
+    return [format_number(p) for p in softmax(logits, temperature)]
+
+
+def readout(widget: Locator) -> str:
+    settle(widget.page)
+    return widget.locator(".attn-readout").text_content() or ""
+
+
+def says(logits: np.ndarray, temperature: float, labels: list[str]) -> str:
+    p = softmax(logits, temperature)
+    nats = -sum(x * np.log(x) for x in p if x > 0)
+    best = int(np.argmax(p))
+    return (
+        f"Entropy {format_number(nats / np.log(2))} bits ({format_number(nats)} nats)"
+        f" · perplexity {format_number(np.exp(nats), 2)}"
+        f" · most likely {labels[best]} {format_number(p[best])}"
+    )
+
+
+def slider(widget: Locator) -> Locator:
+    return widget.get_by_role("slider", name="Temperature, 0.05 to 20")
+
+
+def entry(widget: Locator) -> Locator:
+    return widget.get_by_role("spinbutton", name="Temperature, as a number; 0 is greedy")
+
+
+def logit(widget: Locator, label: str) -> Locator:
+    return widget.get_by_role("slider", name=f"Logit of {label}", exact=True)
+
+
+def temperature(widget: Locator) -> float:
+    settle(widget.page)
+    return float(entry(widget).input_value())
+
+
+@EVERYWHERE
+def test_keyboard_warms_and_cools(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    cats = widget(page, CATS)
+    assert bars(cats) == ["0.121", "0.480", "0.291", "0.107"]
+    assert readout(cats) == says(SCALED, 1, WORDS)
+    slider(cats).focus()
+    page.keyboard.press("ArrowRight")
+    warmer = temperature(cats)
+    assert 1 < warmer < 1.1
+    assert bars(cats) == expected(SCALED, warmer)
+    for key, end in (("Home", 0.05), ("End", 20.0)):
+        page.keyboard.press(key)
+        assert temperature(cats) == end
+        assert bars(cats) == expected(SCALED, end)
+        assert readout(cats) == says(SCALED, end, WORDS)
+    assert slider(cats).get_attribute("aria-valuetext") == "20, most likely wash 0.259"
+    entry(cats).fill("0.5")
+    assert bars(cats) == expected(SCALED, 0.5)
+    page.keyboard.press("Tab")
+    assert cats.locator("[aria-live=polite]").text_content() == says(SCALED, 0.5, WORDS)
+
+
+@EVERYWHERE
+def test_pointer_drags_the_slider(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    cats = widget(page, CATS)
+    slider(cats).scroll_into_view_if_needed()
+    box = slider(cats).bounding_box()
+    assert box
+    y, middle = box["y"] + box["height"] / 2, box["x"] + box["width"] / 2
+    page.mouse.move(middle, y)
+    page.mouse.down()
+    seen = []
+    for x in (middle - 40, middle - 80, box["x"] + 2, middle + 60, box["x"] + box["width"] - 2):
+        page.mouse.move(x, y, steps=3)
+        seen.append(temperature(cats))
+        assert bars(cats) == expected(SCALED, seen[-1])
+    page.mouse.up()
+    assert 1 > seen[0] > seen[1] > seen[2] == 0.05 < 1 < seen[3] < seen[4] == 20
+    fills = cats.locator(".attn-fill").evaluate_all("(all) => all.map((fill) => fill.style.width)")
+    p = softmax(SCALED, 20)
+    assert [float(width[:-1]) for width in fills] == pytest.approx(100 * p, abs=0.01)
+
+
+def test_towards_zero_is_greedy(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    cats = widget(page, CATS)
+    for cold in ("0", "1e-6", "1e-300"):
+        entry(cats).fill(cold)
+        assert bars(cats) == ["0.000", "1.000", "0.000", "0.000"]
+        expect = "Entropy 0.000 bits (0.000 nats) · perplexity 1.00 · most likely wash 1.000"
+        assert readout(cats) == expect
+    entry(cats).fill("-3")  # not a temperature: nothing happens
+    assert bars(cats) == ["0.000", "1.000", "0.000", "0.000"]
+    entry(cats).fill("1e9")
+    assert bars(cats) == ["0.250"] * 4
+    cats.get_by_role("button", name="Greedy (0)").click()
+    assert temperature(cats) == 0
+    assert bars(cats) == ["0.000", "1.000", "0.000", "0.000"]
+
+
+@EVERYWHERE
+def test_logits_can_be_dragged(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    cats = widget(page, CATS)
+    drag = logit(cats, "cats")
+    drag.scroll_into_view_if_needed()
+    box = drag.bounding_box()
+    assert box and box["height"] >= 32
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 1, y, steps=4)
+    page.mouse.up()
+    settle(page)
+    high = float(cats.locator("li .attn-logit").nth(3).text_content() or "nan")
+    assert high == 6  # three above the largest
+    assert bars(cats) == expected(np.array([*SCALED[:3], high]), 1)
+    drag.focus()
+    page.keyboard.press("Home")
+    settle(page)
+    low = float(cats.locator("li .attn-logit").nth(3).text_content() or "nan")
+    assert low == -2
+    assert bars(cats) == expected(np.array([*SCALED[:3], low]), 1)
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert -2 < float(cats.locator("li .attn-logit").nth(3).text_content() or "nan") < -1.8
+    cats.get_by_role("button", name="Reset").click()
+    assert bars(cats) == expected(SCALED, 1)
+
+
+def test_a_masked_logit_stays_masked(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    masked = widget(page, MASKED)
+    assert masked.locator("li .attn-logit").all_text_contents() == ["0.000", "1.000", "-∞"]
+    assert logit(masked, "masked").is_disabled()
+    entry(masked).fill("20")
+    assert bars(masked)[2] == "0.000"
+    entry(masked).fill("0")
+    assert bars(masked) == ["0.000", "1.000", "0.000"]
+    assert bars(widget(page, ALONE)) == ["1.000"]
+
+
+@EVERYWHERE
+def test_the_largest_of_thousands(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    words = widget(page, NEXT)
+    for context, name in enumerate(["after zwei", "after und", "after vierzig"]):
+        words.get_by_role("combobox", name="context").select_option(name)
+        settle(page)
+        logits = vocabulary()[context]
+        order = np.argsort(-logits, kind="stable")[:6]
+        labels = [f"word{i}" for i in order]
+        assert words.locator(".attn-label").all_text_contents() == [*labels, "3,994 others"]
+        p = softmax(logits, 0.5)
+        rest = format_number(1 - p[order].sum())
+        assert bars(words) == [*(format_number(p[i]) for i in order), rest]
+        assert readout(words) == says(logits, 0.5, [f"word{i}" for i in range(MANY)])
+
+
+@EVERYWHERE
+def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    cats, words = widget(page, CATS), widget(page, NEXT)
+    entry(cats).fill("3")
+    assert temperature(words) == 0.5
+    words.get_by_role("combobox", name="context").select_option("after und")
+    entry(words).fill("7")
+    words.get_by_role("button", name="Reset").click()
+    assert temperature(words) == 0.5
+    assert words.get_by_role("combobox", name="context").input_value() == "after zwei"
+    assert temperature(cats) == 3
+    assert bars(cats) == expected(SCALED, 3)
+
+
+@EVERYWHERE
+def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    words, cats = widget(page, NEXT), widget(page, CATS)
+    words.get_by_role("combobox", name="context").select_option("after und")
+    words.get_by_role("button", name="Copy link").click()
+    entry(cats).fill("0.25")
+    logit(cats, "our").focus()
+    page.keyboard.press("End")
+    cats.get_by_role("button", name="Copy link").click()
+    cats.get_by_text("Link copied").wait_for()
+    assert page.url.endswith("#w.cats=temperature:0.25;logits:2,6&w.next-word=context:1")
+    fresh = open_page("#" + page.url.split("#")[1], **where)
+    assert bars(widget(fresh, CATS)) == expected(np.array([*SCALED[:2], 6, SCALED[3]]), 0.25)
+    assert widget(fresh, NEXT).get_by_role("combobox").input_value() == "after und"
+    fresh.evaluate("location.hash = '#w.cats=temperature:-4;logits:1.5,3,99,9;context:8'")
+    assert bars(widget(fresh, CATS)) == ["0.000", "1.000", "0.000", "0.000"]  # what it can mean
+
+
+@EVERYWHERE
+def test_hostile_tokens_stay_text(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    odd = widget(page, ODD)
+    shown = [token or "∅" for token in HOSTILE]
+    assert odd.locator(".attn-label").all_text_contents() == shown
+    titles = [label.get_attribute("title") for label in odd.locator(".attn-label").all()]
+    assert titles == shown  # the whole, where the label is cut
+    for n, token in enumerate(shown):
+        assert logit(odd, token).count() == 1, n
+    assert odd.locator("img").count() == 0
+    assert "hacked" not in page.title()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_curve_carries_the_dot(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    cats = widget(page, CATS)
+    points = cats.locator("polyline").get_attribute("points") or ""
+    heights = [float(point.split(",")[1]) for point in points.split()]
+    assert heights == sorted(heights, reverse=True)  # entropy only grows with temperature
+    for value in ("0.05", "1", "4", "20"):
+        entry(cats).fill(value)
+        settle(page)
+        x, y = cats.locator(".attn-dot").evaluate(
+            "(dot) => [dot.style.left, dot.style.top].map(parseFloat)"
+        )
+        assert y == pytest.approx(np.interp(x, np.linspace(0, 100, len(heights)), heights), abs=0.3)
+
+
+def test_narrow_page_is_comfortable(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=390, theme="dark")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for control in page.locator(".attn button, .attn select, .attn input").all():
+        box = control.bounding_box()
+        assert box and box["height"] >= 32 and box["width"] >= 32
+    values = page.locator(".attn li b").all()
+    assert all((value.bounding_box() or {"x": 999})["x"] < 360 for value in values)
+
+
+def test_sideways_touch_leaves_scrolling_alone(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=390)
+    actions = page.locator(".attn input[type=range]").evaluate_all(
+        "(all) => all.map((input) => getComputedStyle(input).touchAction)"
+    )
+    assert set(actions) == {"pan-y"}
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_motion_as_preferred(open_page: Callable[..., Page], motion: Any) -> None:
+    page = open_page()
+    page.emulate_media(reduced_motion=motion)
+    moves = page.locator(".attn-fill").first.evaluate(
+        "(fill) => getComputedStyle(fill).transitionProperty !== 'none'"
+    )
+    assert moves == (motion == "no-preference")
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
+    page = open_page(scheme=scheme, javascript=False)
+    pictures = page.locator("noscript img")
+    assert [picture.get_attribute("alt") for picture in pictures.all()] == list(
+        map(repr, widgets())
+    )
+    assert all(
+        (picture.bounding_box() or {"width": 0})["width"] > 100 for picture in pictures.all()
+    )
