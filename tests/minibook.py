@@ -27,6 +27,7 @@ def build_book(source: Path, target: Path, address: str = "") -> subprocess.Comp
         stderr=subprocess.STDOUT,
         text=True,
         env=env,
+        timeout=400,  # waits for every process of the build that writes to its output
     )
 
 
@@ -58,7 +59,9 @@ def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
     config["sphinx"]["config"].pop("bibtex_reference_style", None)
     folder.mkdir(parents=True, exist_ok=True)
     names = [Path(name).stem for name in pages]
-    toc = {"format": "jb-book", "root": names[0], "chapters": [{"file": n} for n in names[1:]]}
+    toc: dict[str, Any] = {"format": "jb-book", "root": names[0]}
+    if names[1:]:
+        toc["chapters"] = [{"file": name} for name in names[1:]]
     (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     (folder / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
     for name, text in pages.items():

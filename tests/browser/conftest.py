@@ -111,18 +111,18 @@ class Faults:
     def watch(self, page: Page) -> None:
         def console(message: ConsoleMessage) -> None:
             if message.type == "error":
-                self.errors.append(message.text)
+                self.errors.append(f"{page.url}: {message.text}")
 
         def response(answer: Response) -> None:
             if answer.status >= 400:
-                self.missing.append(answer.url)
+                self.missing.append(f"{page.url}: {answer.url}")
 
         def failed(request: Request) -> None:
             if request.url.startswith("file:"):
-                self.missing.append(request.url)
+                self.missing.append(f"{page.url}: {request.url}")
 
         page.on("console", console)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(f"{page.url}: {error}"))
         page.on("response", response)
         page.on("requestfailed", failed)
 
@@ -131,7 +131,7 @@ class Faults:
         if url.scheme in ("file", "data", "blob") or url.hostname in ("127.0.0.1", "localhost"):
             route.continue_()
         else:
-            self.off_site.append(route.request.url)
+            self.off_site.append(f"{route.request.frame.url}: {route.request.url}")
             route.abort()
 
 

@@ -1,11 +1,10 @@
 """Mathematics set by KaTeX while the book is built: no script on the page.
 
 The renderer, the style sheet and the fonts are npm's `katex` (package.json), so that they are of
-one version.
+one version. `fonts` puts the fonts in place.
 """
 
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,11 +61,9 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     target = Path(app.outdir) / "_static/katex"
-    (target / "fonts").mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     style = (DIST / "katex.min.css").read_text(encoding="utf-8")
     (target / "katex.min.css").write_text(OTHER_FORMATS.sub("", style), encoding="utf-8")
-    for font in (DIST / "fonts").glob("*.woff2"):
-        shutil.copy(font, target / "fonts")
 
 
 def setup(app: Sphinx) -> None:

@@ -48,4 +48,5 @@ def problem_link(
 
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", configure, priority=200)
-    app.connect("html-page-context", problem_link, priority=600)
+    # Before the theme, which leaves out a template that renders to nothing.
+    app.connect("html-page-context", problem_link, priority=300)

@@ -67,6 +67,12 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    # Jupyter Book always loads sphinx-thebe, which puts a configuration and scripts on each page
+    # whether it is used or not.
+    for listeners in list(app.events.listeners.values()):
+        for listener in list(listeners):
+            if listener.handler.__module__.startswith("sphinx_thebe"):
+                app.disconnect(listener.id)
     app.connect("config-inited", configure, priority=100)
     app.connect("html-page-context", drop_unused, priority=900)
     app.connect("build-finished", finish, priority=900)

@@ -1,0 +1,110 @@
+"""Fonts, cut down to what the site's pages show (400 kB become some tens).
+
+- icons: by class name (`fa-rocket`) in a page or script, or by code point in a style sheet
+- mathematics and text: by the characters of the pages
+
+The whole built site is searched, so pages of an earlier build count too.
+"""
+
+import logging
+import re
+from html import unescape
+from importlib.resources import files
+from pathlib import Path
+
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from sphinx.application import Sphinx
+
+from .theme import BOOK
+
+NPM = BOOK.parent / "node_modules"
+THEME = Path(str(files("pydata_sphinx_theme"))) / "theme/pydata_sphinx_theme/static"
+
+# Folder below _static, and where its fonts come from.
+ICONS = ("vendor/fontawesome/webfonts", THEME / "vendor/fontawesome/webfonts", "*.woff2")
+MATH = ("katex/fonts", NPM / "katex/dist/fonts", "*.woff2")
+TEXT = ("fonts", NPM / "@fontsource-variable/source-serif-4/files", "*-latin-wght-*.woff2")
+
+# .fa-rocket:before{content:"\f135"} names an icon; a code point anywhere else uses one.
+NAMED = re.compile(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+)"\}')
+CODE = re.compile(r"\\([ef][0-9a-f]{3})\b")
+PRIVATE = re.compile("[\ue000-\uf8ff]")  # where icon fonts have their glyphs
+CLASS = re.compile(r"\bfa-[a-z][\w-]*")
+
+# The theme's style sheet has a rule for each of 1,800 icons.
+STYLE = "styles/pydata-sphinx-theme.css"
+
+# Latin letters whatever the pages show now: a page's script may write any of them.
+LATIN = {*range(0x20, 0x7F), *range(0xA0, 0x180), *map(ord, "–—‘’“”„…′″")}
+
+# It reports each table at a level that Sphinx prints.
+logging.getLogger("fontTools").setLevel(logging.WARNING)
+
+
+def used_icons(static: Path, pages: list[Path]) -> set[int]:
+    """Code points of the icons that pages, scripts and style sheets mention."""
+    css = (THEME / STYLE).read_text(encoding="utf-8")
+    names = {
+        name: int(code, 16)
+        for group, code in NAMED.findall(css)
+        for name in re.findall(r"fa-[\w-]+", group)
+    }
+    used: set[int] = set()
+    for style in static.rglob("*.css"):
+        text = NAMED.sub("", style.read_text(encoding="utf-8"))
+        used |= {int(code, 16) for code in CODE.findall(text)}
+        used |= {ord(glyph) for glyph in PRIVATE.findall(text)}
+    for source in (*static.glob("scripts/*.js"), *pages):
+        words = set(CLASS.findall(source.read_text(encoding="utf-8")))
+        used |= {names[word] for word in words if word in names}
+    return used
+
+
+def cut(source: Path, target: Path, codes: set[int], features: list[str]) -> None:
+    """Write the glyphs for `codes` of the font `source` to `target`, as woff2."""
+    subsetter = subset.Subsetter(subset.Options(layout_features=features, notdef_outline=True))
+    font = TTFont(source, recalcTimestamp=False)
+    subsetter.populate(unicodes=codes)
+    subsetter.subset(font)
+    font.flavor = "woff2"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    font.save(target)
+
+
+def start(app: Sphinx) -> None:
+    """Make way for the uncut files: Sphinx reports each file that it writes over."""
+    static = Path(app.outdir, "_static")
+    for old in (static / STYLE, *(static / ICONS[0]).glob("*")):
+        old.unlink(missing_ok=True)
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    static = out / "_static"
+    pages = [page for page in out.rglob("*.html") if static not in page.parents]
+    shown = {ord(char) for page in pages for char in unescape(page.read_text(encoding="utf-8"))}
+    icons = used_icons(static, pages)
+
+    def if_used(rule: re.Match[str]) -> str:
+        return rule[0] if int(rule[2], 16) in icons else ""
+
+    style = (THEME / STYLE).read_text(encoding="utf-8")
+    (static / STYLE).write_text(NAMED.sub(if_used, style), encoding="utf-8")
+    kinds = (
+        (ICONS, icons, []),
+        (MATH, shown, []),
+        (TEXT, shown | LATIN, ["kern", "liga"]),
+    )
+    for (folder, origin, pattern), codes, features in kinds:
+        for source in origin.glob(pattern):
+            cut(source, static / folder / source.name, codes, features)
+    for old in (static / ICONS[0]).glob("*.ttf"):  # for browsers too old for the site
+        old.unlink()
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", start)
+    app.connect("build-finished", finish, priority=950)  # when all other files are in place

@@ -1,0 +1,100 @@
+"""The runtime that draws stored widgets without a kernel, on widgets made for the purpose."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anywidget
+import pytest
+import traitlets
+from playwright.sync_api import Page
+
+HOSTILE = "</script><img src=x onerror=document.title='hacked'><!--"
+
+
+class Counter(anywidget.AnyWidget):
+    _esm = """
+    function render({ model, el }) {
+      const button = document.createElement("button"), label = document.createElement("b");
+      const draw = () => (label.textContent =
+        `${model.get("label")} ${model.get("count")} ${model.get("data").getUint16(0, true)}`);
+      button.onclick = () => { model.set("count", model.get("count") + 1); model.save_changes(); };
+      button.textContent = "more";
+      model.on("change:count", draw);
+      draw();
+      el.append(button, label);
+    }
+    export default { render };
+    """
+    _css = ".counter { color: inherit; }"
+    count = traitlets.Int(3).tag(sync=True)
+    label = traitlets.Unicode(HOSTILE).tag(sync=True)
+    data = traitlets.Bytes(b"\x07\x01").tag(sync=True)
+    name = traitlets.Unicode("counter").tag(sync=True)
+
+    def _repr_mimebundle_(self, **kwargs):  # type: ignore[override]
+        data = super()._repr_mimebundle_(**kwargs)
+        assert data
+        bundle = data[0]
+        return {**bundle, "text/plain": "a counter", "image/png": PIXEL}
+
+
+class Broken(Counter):
+    _esm = "export default { render() { throw new Error('no luck today'); } };"
+
+
+class Misspelt(Counter):
+    _esm = "export default { render( { };"
+
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[..., Path]) -> Path:
+    counter = Counter()
+    return widget_page([Broken(), counter, counter, Misspelt(), Counter(count=8)])
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_state_and_events(path: Path, page_factory: Callable[..., Page], scheme: str) -> None:
+    """Stored values, bytes and hostile text arrive; two views of one model move together."""
+    page = page_factory(path, scheme=scheme)
+    labels = page.locator(".attnbook-widget b")
+    assert labels.all_inner_texts() == [f"{HOSTILE} {n} 263" for n in (3, 3, 8)]
+    page.get_by_role("button", name="more").first.click()
+    assert labels.all_inner_texts() == [f"{HOSTILE} {n} 263" for n in (4, 4, 8)]
+    assert page.title() != "hacked"
+    styles = (
+        "[...document.querySelectorAll('style')].filter(e => e.textContent.includes('.counter'))"
+    )
+    assert page.evaluate(f"{styles}.length") == 3  # one a class, not one a view
+    assert page.locator(".attnbook-widget[data-attnbook-page]").count() == 3
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_failing_widgets_say_so(path: Path, page_factory: Callable[..., Page], scheme: str) -> None:
+    page = page_factory(path, scheme=scheme)
+    notes = page.locator(".widget-view p[role=status]")
+    assert notes.count() == 2
+    assert "could not start" in notes.first.inner_text()
+    assert "no luck today" in notes.first.inner_text()
+    pictures = page.locator(".widget-view > figure img")
+    assert [picture.get_attribute("alt") for picture in pictures.all()] == ["a counter"] * 2
+    assert pictures.first.evaluate("img => img.complete && img.naturalWidth") == 1
+
+
+def test_missing_script(path: Path, page_factory: Callable[..., Page], faults) -> None:
+    page = page_factory(path)
+    page.route("**/widgets/Counter.js*", lambda route: route.abort())
+    page.reload()
+    page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
+    assert page.get_by_text("widgets/Counter.js, did not arrive").count() == 3
+    faults.clear()
+
+
+def test_section_links_still_work(path: Path, page_factory: Callable[..., Page]) -> None:
+    page = page_factory(f"{path}#widgets")
+    assert page.evaluate("document.querySelector(':target').id") == "widgets"
