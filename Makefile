@@ -65,5 +65,5 @@ clean:  ## remove what was built; `rm -rf .venv node_modules` removes what was s
 .venv/.test: .venv/.book
 	@$(PY) tools/environment.py test
 
-node_modules/.package-lock.json: package-lock.json .venv/.book
+node_modules/.package-lock.json: package-lock.json | .venv/.book
 	@npm ci --no-audit --no-fund && touch $@

@@ -129,6 +129,28 @@ def test_run_works_in_the_chapters_folder_without_progress_bars(tmp_path):
     assert notebooks.code_cells(notebooks.read(path))[0].outputs[0].text == "book 0\n"
 
 
+def test_run_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
+    path, text = store(nb, tmp_path), tmp_path / ".text" / "01_tiny.md"
+    text.parent.mkdir()
+    text.write_text("edited")
+    later(text, path)
+    for name, folder in {"ROOT": "", "BOOK": "book", "TEXT": ".text"}.items():
+        monkeypatch.setattr(chapters, name, tmp_path / folder)
+    with pytest.raises(SystemExit, match="make text"):
+        chapters.command_run(str(path))
+
+
+# claims
+
+
+def test_claims_say_where_each_is_shown(nb, tmp_path):
+    notebooks.code_cells(nb)[3].metadata["claims"] = ["C02"]
+    assert checks.claims_shown([store(nb, tmp_path)]) == {
+        "C01": ["01_tiny.ipynb, code cell 5, asserted"],
+        "C02": ["01_tiny.ipynb, code cell 4, NOT ASSERTED"],
+    }
+
+
 # check: each error planted once
 
 

@@ -87,6 +87,15 @@ def test_chromium_takes_the_named_one_first(monkeypatch):
     assert chromium.find() == "/opt/mine"
 
 
+def test_chromium_passes_over_a_stub(monkeypatch, tmp_path):
+    for name, status in {"chromium": 1, "google-chrome": 0}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert chromium.find() == str(tmp_path / "google-chrome")
+
+
 def test_chromium_says_in_one_line_what_to_install(monkeypatch):
     monkeypatch.setattr(chromium, "find", lambda: None)
     monkeypatch.setattr(chromium, "install", lambda: None)

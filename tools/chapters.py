@@ -54,6 +54,7 @@ def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
+        extra_arguments=["--log-level=ERROR"],  # else each kernel notes that it listens on TCP
         resources={"metadata": {"path": str(path.parent)}},
     )
     environment = {**os.environ, "ATTNBOOK_PROGRESS": "0"}
@@ -167,9 +168,10 @@ def tidy(path: pathlib.Path) -> None:
 
 def command_claims() -> None:
     titles, shown = checks.claim_titles(), checks.claims_shown(notebooks.every())
+    width = max(map(len, titles.values()))
     for claim, title in titles.items():
         for where in shown.get(claim, ["-"]):
-            print(f"{claim}  {title:<70}  {where}")
+            print(f"{claim}  {title:<{width}}  {where}")
     print(f"{len(shown.keys() & titles.keys())} of {len(titles)} claims shown")
 
 

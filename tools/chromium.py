@@ -21,13 +21,18 @@ def find() -> str | None:
     """The path of a Chromium: $CHROMIUM, one on the path, or one that Playwright has fetched."""
     if named := os.environ.get("CHROMIUM"):
         return named
-    if found := next(filter(None, map(shutil.which, NAMES)), None):
+    if found := next(filter(works, map(shutil.which, NAMES)), None):
         return found
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
     return path if pathlib.Path(path).exists() else None
+
+
+def works(path: str | None) -> bool:
+    """Whether a Chromium starts: some systems have a stub that only says what to install."""
+    return bool(path) and not subprocess.run([path, "--version"], capture_output=True).returncode
 
 
 def install() -> None:
