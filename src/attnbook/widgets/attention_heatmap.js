@@ -1,5 +1,5 @@
 // AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
-import { LEVELS, cellAt, layout, paint, readTheme } from "./canvas.js";
+import { LEVELS, cellAt, drawCells, layout, paint, readTheme } from "./canvas.js";
 import { format, unpackWeights, visible } from "./math.js";
 import { h, onTheme, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
@@ -9,7 +9,8 @@ function render({ model, el }) {
   const rows = model.get("query_tokens"), columns = model.get("key_tokens"), axes = model.get("axes");
   const title = model.get("title"), names = model.get("names"), area = rows.length * columns.length;
   const labels = [model.get("query_label"), model.get("key_label")], [rowName, columnName] = labels;
-  let weights, theme, at, hover = null; // hover: the cell under a pointer that has not chosen it
+  let weights, theme, at, cells; // `theme`, `at` (where things lie) and `cells` (their pictures) are made when needed
+  let hover = null, tipAt = 0; // the cell under a pointer that has not chosen it; the map with the tooltip
 
   // The map on view of each kind; one [query, key] map serves every position of the selectors.
   const offset = () => axes.reduce((n, [, options], d) => n * options.length + model.get("index")[d], 0) * area;
@@ -85,21 +86,27 @@ function render({ model, el }) {
       + values(i, j).map((pair) => pair.join(" ")).join(", ");
   }
 
-  function choose({ i, j }) {
+  function choose({ i, j }, m) {
     put(model, { query: i, key: j });
     say({ i, j });
-    showTip();
+    showTip(m);
   }
 
   // ---- drawing
   function draw() {
+    const width = canvases[0].parentNode.clientWidth;
+    if (!width) return; // not attached or hidden as yet: drawn when it gets a size
     theme ??= readTheme(root);
+    if (at?.limit !== width) {
+      at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, labels, theme), limit: width };
+      cells = null;
+    }
+    cells ??= maps().map((map) => drawCells(at, map, theme));
     gradient.style.background = `linear-gradient(to right, ${theme.colours.filter((_, n) => n % 17 === 0).map((c) => c.css)})`;
     selectors.forEach(({ list }, d) => (list.selectedIndex = model.get("index")[d]));
     querySelect.list.selectedIndex = chosen().i + 1;
-    const { i, j } = cursor(), width = canvases[0].parentNode.clientWidth;
+    const { i, j } = cursor();
     readout.replaceChildren(...seen({ i, j }));
-    if (at?.limit !== width && width) at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, labels, theme), limit: width };
     maps().forEach((map, m) => {
       words[m].forEach((word, n) => {
         const colour = i < 0 ? null : theme.colours[level(map, i, n) >> 8];
@@ -107,17 +114,24 @@ function render({ model, el }) {
         word.title = i < 0 ? columns[n] : `${columns[n]}: ${weight(map, i, n)}`;
         word.classList.toggle("attn-at", n === j);
       });
-      if (at) paint(canvases[m], at, map, { i, j }, theme); // no size yet: drawn when it gets one
+      paint(canvases[m], at, cells[m], { i, j }, theme);
     });
+    placeTip();
   }
   const ask = onceAFrame(draw);
+  const redraw = () => { cells = null; ask(); };
 
-  // The cell's numbers beside it, on the map that the pointer or the keyboard is at.
-  function showTip(canvas = canvases[0]) {
-    const { i, j } = cursor(), there = canvas.getBoundingClientRect(), here = root.getBoundingClientRect();
-    tip.hidden = !at || (i < 0 && j < 0) || !(hover || application.matches(":focus-within"));
+  // The cell's numbers beside it, on the map that the pointer is at or, for the keyboard, the first.
+  function showTip(m = 0) {
+    const { i, j } = cursor();
+    tipAt = m;
+    tip.hidden = (i < 0 && j < 0) || !(hover || application.matches(":focus"));
+    if (!tip.hidden) tip.replaceChildren(...brief({ i, j }));
+    ask();
+  }
+  function placeTip() {
     if (tip.hidden) return;
-    tip.replaceChildren(...brief({ i, j }));
+    const { i, j } = cursor(), there = canvases[tipAt].getBoundingClientRect(), here = root.getBoundingClientRect();
     const x = there.left - here.left + (j < 0 ? 0 : at.x(j) + at.w / 2), y = there.top - here.top + (i < 0 ? at.top : at.y(i));
     tip.style.left = `${between(x - tip.offsetWidth / 2, 4, Math.max(4, here.width - tip.offsetWidth - 4))}px`;
     tip.style.top = `${y - tip.offsetHeight - 8}px`;
@@ -136,7 +150,7 @@ function render({ model, el }) {
   }
 
   // ---- pointer and keyboard
-  canvases.forEach((canvas) => {
+  canvases.forEach((canvas, m) => {
     const under = (event) => {
       const box = canvas.getBoundingClientRect();
       return cellAt(at, event.clientX - box.left, event.clientY - box.top);
@@ -144,14 +158,12 @@ function render({ model, el }) {
     canvas.addEventListener("pointermove", (event) => {
       hover = under(event);
       if (event.buttons && hover.i >= 0) put(model, { query: hover.i, key: hover.j });
-      ask();
-      showTip(canvas);
+      showTip(m);
     });
-    canvas.addEventListener("pointerleave", () => { hover = null; ask(); tip.hidden = true; });
+    canvas.addEventListener("pointerleave", () => { hover = null; tip.hidden = true; ask(); });
     canvas.addEventListener("click", (event) => {
       hover = event.pointerType === "mouse" ? under(event) : null;
-      choose(under(event));
-      showTip(canvas);
+      choose(under(event), m);
     });
   });
   application.addEventListener("keydown", (event) => {
@@ -170,15 +182,16 @@ function render({ model, el }) {
   application.addEventListener("blur", () => (tip.hidden = true));
 
   // ---- life
+  const renew = () => { unpack(); redraw(); fillTables(); };
   const changes = {
-    "change:query": ask, "change:key": ask, "change:index": () => (ask(), fillTables()),
-    "change:weights": () => (unpack(), ask(), fillTables()), "change:other": () => (unpack(), ask(), fillTables()),
+    "change:query": ask, "change:key": ask, "change:index": () => { redraw(); fillTables(); },
+    "change:weights": renew, "change:other": renew,
   };
   for (const [event, react] of Object.entries(changes)) model.on(event, react);
   el.append(root);
   const sizes = new ResizeObserver(ask);
   sizes.observe(application);
-  const stopTheme = onTheme(() => { theme = null; ask(); });
+  const stopTheme = onTheme(() => { theme = null; redraw(); });
   state.start();
   draw();
   return () => {

@@ -50,7 +50,9 @@ export function layout(ctx, width, rows, columns, names, theme) {
   };
 }
 
-function paintCells(ctx, at, map, theme) {
+// A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights.
+export function drawCells(at, map, theme) {
+  const canvas = document.createElement("canvas"), ctx = sized(canvas, at);
   const gap = Math.min(at.w, at.h) >= 8 ? 1 : 0, numbers = at.w >= 34 && at.h >= 20;
   ctx.fillStyle = theme.line; // shows between the cells as a grid, or only around them where they are small
   ctx.fillRect(at.x(0) - 1, at.y(0) - 1, at.x(at.columns) - at.x(0) + 2 - gap, at.y(at.rows) - at.y(0) + 2 - gap);
@@ -68,6 +70,21 @@ function paintCells(ctx, at, map, theme) {
       }
     }
   }
+  return canvas;
+}
+
+// Sharp on any screen: sizes are in CSS pixels, the canvas holds as many as the screen shows.
+function sized(canvas, at) {
+  const width = Math.round(at.width * devicePixelRatio), height = Math.round(at.height * devicePixelRatio);
+  if (canvas.width !== width || canvas.height !== height) {
+    Object.assign(canvas, { width, height });
+    canvas.style.width = `${at.width}px`;
+    canvas.style.height = `${at.height}px`;
+  }
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(width / at.width, 0, 0, height / at.height, 0, 0);
+  ctx.textBaseline = "middle";
+  return ctx;
 }
 
 // As many labels as fit, and always the one under the cursor.
@@ -93,19 +110,11 @@ function frame(ctx, x0, y0, x1, y1, theme) {
   }
 }
 
-// The whole picture: `map` holds 16-bit weights, `i` and `j` are the cursor's row and column, -1 for none.
-export function paint(canvas, at, map, { i, j }, theme) {
-  const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
-  if (canvas.width !== Math.round(at.width * ratio) || canvas.height !== Math.round(at.height * ratio)) {
-    canvas.width = Math.round(at.width * ratio);
-    canvas.height = Math.round(at.height * ratio);
-    canvas.style.width = `${at.width}px`;
-    canvas.style.height = `${at.height}px`;
-  }
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+// The whole picture: `i` and `j` are the cursor's row and column, -1 for none.
+export function paint(canvas, at, cells, { i, j }, theme) {
+  const ctx = sized(canvas, at);
   ctx.clearRect(0, 0, at.width, at.height);
-  ctx.textBaseline = "middle";
-  paintCells(ctx, at, map, theme);
+  ctx.drawImage(cells, 0, 0, at.width, at.height);
   ctx.textAlign = "right";
   paintLabels(ctx, at, at.rowLabels, i, (n) => ctx.translate(at.left - PAD, (at.y(n) + at.y(n + 1)) / 2), at.h, theme);
   ctx.textAlign = at.angle ? "left" : "center";
