@@ -241,7 +241,7 @@ def test_the_largest_of_thousands(open_page: Callable[..., Page], where: dict[st
         assert words.locator(".attn-label").all_text_contents() == [*labels, "3,994 others"]
         p = softmax(logits, 0.5)
         rest = format_number(float(1 - p[order].sum()))
-        assert bars(words) == [*(format_number(p[i]) for i in order), rest]
+        assert bars(words) == [*(format_number(float(p[i])) for i in order), rest]
         assert readout(words) == says(logits, 0.5, [f"word{i}" for i in range(MANY)])
 
 

@@ -1,0 +1,144 @@
+"""anywidget's contract, held by a model that forgives nothing: only known traits, binary traits as
+DataView, every change saved, every listener taken away again."""
+
+import base64
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature
+
+HARNESS = """async ({ state, binary, attached }) => {
+  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  for (const name of binary) state[name] = bytes(state[name]);
+  const listeners = new Map(), unsaved = new Set();
+  const model = {
+    get(name) {
+      if (!(name in state)) throw new Error(`no trait ${name}`);
+      return state[name];
+    },
+    set(name, value) {
+      if (binary.includes(name) !== value instanceof DataView) throw new Error(`${name}: ${value}`);
+      model.get(name);
+      unsaved.add(name);
+      model.fromKernel(name, value);
+    },
+    fromKernel(name, value) {
+      state[name] = value;
+      for (const listener of [...(listeners.get(`change:${name}`) ?? [])]) listener();
+    },
+    save_changes: () => unsaved.clear(),
+    on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
+    off(event, listener) {
+      const rest = listeners.get(event).filter((other) => other !== listener);
+      if (rest.length === listeners.get(event).length) throw new Error(`${event} not listened to`);
+      rest.length ? listeners.set(event, rest) : listeners.delete(event);
+    },
+  };
+  const style = document.createElement("style");
+  style.textContent = state._css;
+  document.head.append(style);
+  const url = URL.createObjectURL(new Blob([state._esm], { type: "text/javascript" }));
+  const { default: widget } = await import(url);
+  const el = document.createElement("div");
+  if (attached) document.body.append(el);
+  const cleanup = widget.render({ model, el });
+  document.body.append(el); // JupyterLab does so only now
+  Object.assign(globalThis, { model, el, cleanup, listeners, unsaved, bytes });
+}"""
+FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
+
+
+def start(page: Page, widget: Any, attached: bool) -> list[str]:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    raw = {name: value for name, value in widget.get_state().items() if name != "layout"}
+    binary = [name for name, value in raw.items() if isinstance(value, bytes)]
+    state = {
+        name: base64.b64encode(value).decode() if name in binary else value
+        for name, value in raw.items()
+    }
+    page.evaluate(HARNESS, {"state": state, "binary": binary, "attached": attached})
+    page.evaluate(FRAME)
+    return errors
+
+
+def finish(page: Page, errors: list[str]) -> None:
+    assert page.evaluate("unsaved.size") == 0, "a change that the kernel never hears of"
+    page.evaluate("cleanup()")
+    assert page.evaluate("[listeners.size, el.childNodes.length]") == [0, 0]
+    page.evaluate("location.hash = '#w.kept=query:0;temperature:3'")  # nothing listens any more
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.evaluate(FRAME)
+    assert page.evaluate("model.get('name')") == "kept"
+    assert page.evaluate("unsaved.size") == 0
+    assert not errors
+    page.close()
+
+
+def encoded(data: Any) -> str:
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    first = AttentionHeatmap([[[0.25, 0.75]], [[0, 1]]], ["q"], ["a", "b"], name="kept")
+    errors = start(page, first, attached)
+    page.locator(".attn-maps").focus()
+    page.keyboard.press("ArrowRight")  # the first key puts the cursor on the first cell
+    page.keyboard.press("ArrowLeft")
+    page.evaluate(FRAME)
+    readout = page.locator(".attn-readout")
+    assert (page.evaluate("[model.get('query'), model.get('key')]")) == [0, 0]
+    assert readout.text_content() == "query q → key a · weight 0.250"
+    page.get_by_role("combobox", name="map").select_option("2")
+    assert page.evaluate("[model.get('index'), unsaved.size]") == [[1], 0]
+    later = AttentionHeatmap([[[0.25, 0.75]], [[0.5, 0.5]]], ["q"], ["a", "b"])
+    new = encoded(later.get_state()["weights"])
+    page.evaluate("(new_) => model.fromKernel('weights', bytes(new_))", new)
+    page.evaluate("model.fromKernel('key', 1)")
+    page.evaluate(FRAME)
+    assert readout.text_content() == "query q → key b · weight 0.500"
+    assert page.locator("canvas").evaluate("(canvas) => canvas.width") > 50
+    page.mouse.click(*centre(page, "canvas"))
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('query'), model.get('index')]") == [-1, [0]]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_temperature_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    contexts = ["x", "y"]
+    first = SoftmaxTemperature(
+        [[0, 0], [0, 5]], ["a", "b"], contexts=contexts, editable=True, name="kept"
+    )
+    errors = start(page, first, attached)
+    values = page.locator("li b")
+    assert values.all_text_contents() == ["0.500", "0.500"]
+    page.get_by_role("combobox", name="context").select_option("y")
+    page.evaluate(FRAME)
+    assert values.all_text_contents() == ["0.007", "0.993"]
+    page.get_by_role("slider", name="Logit of a").focus()
+    page.keyboard.press("End")
+    sent = page.evaluate("[0, 1, 2, 3].map((i) => model.get('logits').getFloat64(8 * i, true))")
+    assert sent == [0, 0, 8, 5]  # eight bytes a logit, as Python reads them
+    later = SoftmaxTemperature([[1, 1], [2, 2]], ["a", "b"], contexts=contexts)
+    new = encoded(later.get_state()["logits"])
+    page.evaluate("(new_) => model.fromKernel('logits', bytes(new_))", new)
+    page.evaluate("model.fromKernel('temperature', 0)")
+    page.evaluate(FRAME)
+    assert values.all_text_contents() == ["0.500", "0.500"]
+    assert page.get_by_role("spinbutton").input_value() == "0"
+    page.get_by_role("button", name="Greedy").click()
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('temperature'), model.get('context')]") == [1, 0]
+    finish(page, errors)
+
+
+def centre(page: Page, selector: str) -> tuple[float, float]:
+    box = page.locator(selector).bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
