@@ -56,6 +56,7 @@ def test_units_and_tens_swap():
     assert pair.source == ("forty", "two")
     assert pair.target == ("zwei", "und", "vierzig")
     assert pair.links == ((0, 1), (2, 0))
+    assert pair.link_matrix().tolist() == [[0, 1], [0, 0], [1, 0]]
 
 
 def test_most_pairs_change_the_order():

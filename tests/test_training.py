@@ -1,3 +1,9 @@
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -89,3 +95,30 @@ def test_a_loss_that_is_not_finite_stops_the_run():
 def test_steps_below_one():
     with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
         run(steps=0)
+
+
+def test_two_processes_average_their_gradients(tmp_path):
+    script = Path(__file__).with_name("several_processes.py")
+    # what `accelerate launch` calls where there are several devices
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*launch, script, tmp_path], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = (load_file(tmp_path / f"{i}.safetensors") for i in range(2))
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        for part in (2 * step, 2 * step + 1):
+            x = torch.randn(5, 3, generator=torch.Generator().manual_seed(part))
+            (model(x).square().mean() / 2).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = 0.1 * (1 + math.cos(math.pi * step / 4)) / 2
+        optimizer.step()
+    for name, value in model.state_dict().items():
+        assert first[name].equal(second[name])
+        assert (first[name] - value).abs().max() < 1e-6

@@ -1,8 +1,8 @@
 """Number words: English to German morphemes, with gold links between the words.
 
 `forty two` is `zwei und vierzig`: a translation task with a small vocabulary, an unlimited supply
-of sentences of any length, changes of word order, and alignments that
-are known exactly. The spelling of the numbers below one thousand is num2words's.
+of sentences of any length, changes of word order, and alignments that are known exactly. The
+spelling of the numbers below one thousand is num2words's.
 """
 
 import random
@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from num2words import num2words
 from torch import Tensor
 
@@ -32,7 +32,8 @@ ENGLISH_TENS = frozenset("twenty thirty forty fifty sixty seventy eighty ninety"
 GERMAN_MORPHEMES = tuple(
     "null ein eins eine zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn "
     "vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig "
-    "sechzig siebzig achtzig neunzig und hundert tausend Million Millionen Milliarde Milliarden".split()
+    "sechzig siebzig achtzig neunzig und hundert tausend Million Millionen Milliarde "
+    "Milliarden".split()
 )
 _LONGEST_FIRST = re.compile("|".join(sorted(GERMAN_MORPHEMES, key=len, reverse=True)))
 
@@ -98,6 +99,13 @@ class NumberPair:
     source: tuple[str, ...]
     target: tuple[str, ...]
     links: tuple[tuple[int, int], ...]
+
+    def link_matrix(self) -> Float[Tensor, "target source"]:
+        """The links as a map: 1 where a morpheme translates a word, 0 elsewhere."""
+        matrix = torch.zeros(len(self.target), len(self.source))
+        for i, j in self.links:
+            matrix[i, j] = 1.0
+        return matrix
 
 
 def number_pair(number: int) -> NumberPair:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-import sacrebleu
 import torch
+from sacrebleu import BLEU
 
 from attnbook.data import PAD, Batch, Vocabulary
 from attnbook.seq2seq import Seq2Seq
@@ -15,7 +15,8 @@ class Scores(NamedTuple):
     Attributes:
         exact: share of sentences translated without a single error, by greedy decoding.
         token: share of target tokens that are the likeliest one when all before them are given.
-        bleu: corpus BLEU of the greedy translations, 0 to 100; a morpheme counts as a word.
+        bleu: corpus BLEU of the greedy translations, 0 to 100; a morpheme counts as a word, and
+            n-grams longer than every sentence are left out.
     """
 
     exact: float
@@ -39,8 +40,9 @@ def evaluate(model: Seq2Seq, batch: Batch, vocab: Vocabulary) -> Scores:
     found, wanted = ([" ".join(vocab.decode(row)) for row in rows] for rows in (tokens, reference))
     forced = model(batch.source, batch.target[:, :-1])[0].argmax(-1)
     counts = reference != PAD
+    bleu = BLEU(tokenize="none", force=True, effective_order=True)
     return Scores(
         exact=sum(a == b for a, b in zip(found, wanted, strict=True)) / len(wanted),
         token=((forced == reference) & counts).sum().item() / counts.sum().item(),
-        bleu=sacrebleu.corpus_bleu(found, [wanted], tokenize="none", force=True).score,
+        bleu=bleu.corpus_score(found, [wanted]).score,
     )

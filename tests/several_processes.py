@@ -1,0 +1,21 @@
+"""Started twice by test_training.py: train, and save what each process ends with."""
+
+import sys
+
+import torch
+from accelerate import PartialState
+from safetensors.torch import save_file
+from torch import nn
+
+from attnbook.training import train
+
+torch.manual_seed(0)
+model = nn.Linear(3, 2)
+
+
+def batch(step: int) -> torch.Tensor:
+    return torch.randn(5, 3, generator=torch.Generator().manual_seed(step))
+
+
+losses = train(model, batch, lambda x: model(x).square().mean(), steps=4, lr=0.1)
+save_file(dict(model.state_dict()), f"{sys.argv[1]}/{PartialState().process_index}.safetensors")
