@@ -56,7 +56,8 @@ def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
     for name, path in extensions.items():
         extensions[name] = str(ROOT / path)
     config.pop("bibtex_bibfiles", None)
-    config["sphinx"]["config"].pop("bibtex_reference_style", None)
+    for setting in ("bibtex_reference_style", "include_patterns"):
+        del config["sphinx"]["config"][setting]
     folder.mkdir(parents=True, exist_ok=True)
     names = [Path(name).stem for name in pages]
     toc: dict[str, Any] = {"format": "jb-book", "root": names[0]}

