@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.text import Annotation
 
 from attnbook.plots import label_lines, use_style
 
@@ -12,7 +13,8 @@ def test_line_names_do_not_overlap():
     for end in (0.5, 0.51, 0.9):
         ax.plot([0, 1], [0, end])
     label_lines(ax, ["a", "b", "c"], gap=0.1)
-    heights = sorted(text.xyann[1] for text in ax.texts)
+    heights = sorted(text.xyann[1] for text in ax.texts if isinstance(text, Annotation))
+    assert len(heights) == 3
     assert all(b - a > 0.099 for a, b in pairwise(heights))
     assert [t.get_color() for t in ax.texts] == [line.get_color() for line in ax.get_lines()]
     plt.close()

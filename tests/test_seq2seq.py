@@ -41,7 +41,9 @@ def test_gru_equals_torch_forward_and_backward():
     assert (ours - theirs).abs().max() < 1e-6
     ours.square().sum().backward()
     theirs.square().sum().backward()
-    assert (gru.cell.weight_hh.grad - reference.weight_hh_l0.grad).abs().max() < 1e-5
+    ours, theirs = gru.cell.get_parameter("weight_hh").grad, reference.weight_hh_l0.grad
+    assert isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor)
+    assert (ours - theirs).abs().max() < 1e-5
 
 
 def test_original_gru_cell_against_its_equations_as_loops():
@@ -116,10 +118,11 @@ def test_attending_decoder_against_its_equations():
     memory = m.encoder(SOURCE)
     logits, weights = m(SOURCE, TARGET)
     decoder, state = m.decoder, memory.last
+    assert isinstance(decoder.score, AdditiveScore)
+    w1, w2, v = decoder.score.w1, decoder.score.w2, decoder.score.v
     for t in range(TARGET.shape[1]):
         for b in range(3):
             n = int(memory.mask[b].sum())
-            w1, w2, v = decoder.score.w1, decoder.score.w2, decoder.score.v
             hidden = [torch.tanh(w1(h) + w2(state[b])) for h in memory.states[b, :n]]
             scores = torch.cat([v(row) for row in hidden])
             a = scores.exp() / scores.exp().sum()

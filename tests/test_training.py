@@ -41,7 +41,7 @@ def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
 def test_the_first_step_is_adam_with_the_given_rate():
     model, _ = run(steps=1)
     start = Regression()
-    moved = (model.layers[0].weight - start.layers[0].weight).abs()
+    moved = (model.get_parameter("layers.0.weight") - start.get_parameter("layers.0.weight")).abs()
     assert torch.allclose(moved, torch.full_like(moved, 0.02), rtol=1e-2)
 
 

@@ -25,7 +25,8 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective, SphinxTranslator
+from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
 
 from . import stored
 from .stored import STATE, VIEW, NotStoredError, StoredWidget
@@ -97,7 +98,7 @@ class WidgetDirective(SphinxDirective):
         return [WidgetView(path=path, model_id=widget.model_id)]
 
 
-def visit(self: SphinxTranslator, node: WidgetView) -> None:
+def visit(self: HTML5Translator, node: WidgetView) -> None:
     widget = node.stored
     view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
     self.body.append(
