@@ -48,7 +48,10 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
     ("weights", "says"),
     [
         (changed(2, 1, np.nan), r"row 2 \('vierzig'\) holds NaN; its sum is nan"),
-        (changed(0, 3, -0.1), r"row 0 \('zwei'\) holds the negative weight -0.1; its sum is 0.8"),
+        (
+            [[1.1, -0.1, 0, 0], *ROWS[1:]],
+            r"row 0 \('zwei'\) holds the negative weight -0.1; its sum is 1",
+        ),
         (changed(2, 3, 0.1), r"row 2 \('vierzig'\) must sum to 1.*its sum is 1.1"),
         (changed(1, 0, 0.5), r"row 1 \('und'\) must sum to 1.*its sum is 0.5"),
         (changed(0, 0, np.inf), r"row 0 \('zwei'\).*its sum is inf"),

@@ -10,12 +10,12 @@ export function format(x, digits = 3) {
   return x < 0 && Number(text) !== 0 ? "-" + text : text;
 }
 
-// softmax(logits / t). The largest logit is taken off first, so nothing overflows; t = 0 is the limit:
-// the largest share all (greedy).
+// softmax(logits / t). The largest logit is taken off first, so nothing overflows; at t = 0 every other one
+// is exp(-Infinity), the limit: the largest share all (greedy).
 export function softmax(logits, t = 1) {
   let max = -Infinity, sum = 0;
   for (const z of logits) max = Math.max(max, z);
-  const p = Float64Array.from(logits, (z) => (z === max ? 1 : t > 0 ? Math.exp((z - max) / t) : 0));
+  const p = Float64Array.from(logits, (z) => (z === max ? 1 : Math.exp((z - max) / t)));
   for (const x of p) sum += x;
   return p.map((x) => x / sum);
 }
@@ -27,9 +27,9 @@ export function entropy(p) {
   return Math.max(nats, 0);
 }
 
-// Positions of the n largest, largest first; ties keep their order.
+// Positions of the n largest, largest first; ties keep their order, as sort is stable.
 export function largest(values, n) {
-  return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a] || a - b).slice(0, n);
+  return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, n);
 }
 
 // Temperature on a slider of equal steps in log t, whose ends are 0.05 and 20.
