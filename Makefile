@@ -49,7 +49,7 @@ format: .venv/.test  ## put the code into one style
 	@ruff check --fix && ruff format
 
 bench: .venv/.test node_modules/.package-lock.json  ## measure: NAME=chapters, or every benchmark
-	@set -e; for f in $(or $(NAME:%=benchmarks/%.py),$(wildcard benchmarks/*.py)); do PYTHONPATH=. $(PY) $$f; done
+	@set -e; for f in $(or $(NAME:%=benchmarks/%.py),$(wildcard benchmarks/[a-z]*.py)); do PYTHONPATH=. $(PY) $$f; done
 
 lock: .venv/.test  ## resolve all dependencies anew and rewrite requirements.txt
 	@$(PY) -m tools.lock

@@ -190,6 +190,17 @@ def test_stale_copies_are_caught_and_refreshed(nb, check):
     assert check(nb) == ""
 
 
+def test_refreshing_copies_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
+    model = notebooks.models(nb)[notebooks.views(nb)[0]]
+    model["state"]["_anywidget_id"] = f"attnbook.widgets.{notebooks.widget_sources().classes()[0]}"
+    path = store(nb, tmp_path)
+    before = path.stat().st_mtime_ns
+    monkeypatch.setattr(chapters, "BOOK", path.parent)
+    chapters.command_widgets()
+    assert notebooks.refresh(notebooks.read(path), notebooks.widget_sources()) == []
+    assert path.stat().st_mtime_ns == before
+
+
 @pytest.mark.parametrize(
     ("tag", "said"),
     [("nbval-ignore-output", "neither compared nor asserted"), ("nbval-skip", "skipped by nbval")],

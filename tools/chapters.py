@@ -156,11 +156,10 @@ def sync(root: pathlib.Path) -> None:
 
 
 def tidy(path: pathlib.Path) -> None:
-    """Drop the note that jupytext leaves; the pair keeps its order in time."""
-    nb, stat = notebooks.read(path), path.stat()
+    """Drop the note that jupytext leaves."""
+    nb = notebooks.read(path)
     if nb.metadata.pop("jupytext", None) is not None:
-        notebooks.write(path, nb)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        notebooks.amend(path, nb)
 
 
 # claims, widgets, check
@@ -177,10 +176,10 @@ def command_claims() -> None:
 
 def command_widgets() -> None:
     sources = notebooks.widget_sources()
-    for path in notebooks.every():
+    for path in notebooks.every(BOOK):
         nb = notebooks.read(path)
         if stale := notebooks.refresh(nb, sources):
-            notebooks.write(path, nb)
+            notebooks.amend(path, nb)
             print(f"{path.name}: refreshed {', '.join(stale)}")
 
 
