@@ -69,7 +69,7 @@ def finish(page: Page, errors: list[str]) -> None:
     assert page.evaluate("unsaved.size") == 0, "a change that the kernel never hears of"
     page.evaluate("cleanup()")
     assert page.evaluate("[listeners.size, el.childNodes.length]") == [0, 0]
-    page.evaluate("model.set = () => { throw new Error('set after the cleanup'); }")
+    page.evaluate("void (model.set = () => { throw new Error('set after the cleanup'); })")
     page.evaluate("location.hash = '#w.kept=query:0;temperature:3'")  # nothing listens any more
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.evaluate(FRAME)
