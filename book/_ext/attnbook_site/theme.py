@@ -15,6 +15,14 @@ UNUSED = ("thebe", "design-tabs.js")
 # Files of the theme that no page fetches; 5 MB of the site otherwise.
 LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICENSE.txt")
 
+# Markup that screen readers and voice control stumble over, and what stands there instead.
+MENDED = {
+    # myst-nb: the label hides the text that one sees, "Show code cell source"
+    '<summary aria-label="Toggle hidden content">': "<summary>",
+    # docutils: a list whose children are none of its items
+    'role="doc-biblioentry"': 'role="listitem"',
+}
+
 REDIRECT = """<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
@@ -40,7 +48,7 @@ def configure(app: Sphinx, config: Config) -> None:
     )
 
 
-def drop_unused(
+def mend(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
     def wanted(asset: Any) -> bool:
@@ -50,6 +58,8 @@ def drop_unused(
 
     for kind in ("script_files", "css_files"):
         context[kind][:] = [asset for asset in context[kind] if wanted(asset)]
+    for found, better in MENDED.items():
+        context["body"] = (context.get("body") or "").replace(found, better)
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
@@ -74,6 +84,6 @@ def setup(app: Sphinx) -> None:
             if listener.handler.__module__.startswith("sphinx_thebe"):
                 app.disconnect(listener.id)
     app.connect("config-inited", configure, priority=100)
-    app.connect("html-page-context", drop_unused, priority=900)
+    app.connect("html-page-context", mend, priority=900)
     app.connect("build-finished", finish, priority=900)
     app.add_css_file("book.css", priority=900)
