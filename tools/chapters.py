@@ -152,6 +152,7 @@ def sync(root: pathlib.Path) -> None:
         pair = [book / f"{stem}.ipynb", texts / f"{stem}.md"]
         jupytext(["--quiet", "--sync", str(next(p for p in pair if p.exists()))])
         tidy(pair[0])
+        pair[0].touch()  # jupytext writes the text last; neither side is ahead now
         print(f"book/{stem}.ipynb and .text/{stem}.md agree")
 
 

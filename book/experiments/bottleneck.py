@@ -6,7 +6,6 @@ every step) or "attention" (additive scores over all states).
 """
 
 import os
-import time
 from multiprocessing import get_context
 
 os.environ["ATTNBOOK_PROGRESS"] = "0"
@@ -45,10 +44,8 @@ def run(decoder: str, width: int, steps: int, billion: bool, seed: int) -> list[
         Encoder(len(task.source_vocab), width),
         Decoder(len(task.target_vocab), width, scores[decoder]()),
     )
-    start = time.perf_counter()
     lr = min(0.01, 0.64 / width)
     losses = train(model, lambda s: task.batch(s, seed=seed), model.loss, steps=steps, lr=lr)
-    seconds = time.perf_counter() - start
     rows = []
     for digits, numbers in task.held_out.items():
         quality = evaluate(model, task.encode(numbers), task.target_vocab)
@@ -65,7 +62,6 @@ def run(decoder: str, width: int, steps: int, billion: bool, seed: int) -> list[
                 "token": round(quality.token, 4),
                 "bleu": round(quality.bleu, 2),
                 "loss": round(sum(losses[-100:]) / 100, 5),
-                "seconds": round(seconds, 1),
             }
         )
     print(decoder, width, steps, billion, seed, [row["exact"] for row in rows], flush=True)
