@@ -306,6 +306,11 @@ def later(path: pathlib.Path, than: pathlib.Path) -> None:
     os.utime(path, (moment, moment))
 
 
+def test_text_in_step_with_its_notebook_does_not_stop_a_run(paired, tmp_path):
+    text = tmp_path / ".text" / "01_tiny.md"
+    assert paired.stat().st_mtime_ns >= text.stat().st_mtime_ns
+
+
 def test_text_round_trip_loses_nothing(paired, tmp_path):
     before = json.loads(paired.read_text())
     text = tmp_path / ".text" / "01_tiny.md"

@@ -56,7 +56,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.katex_prerender = True
     config.katex_js_path = str(DIST / "katex.min.js")
     config.katex_css_path = STYLE
-    katex.KaTeXServer.start_server_process = classmethod(start_server)
+    katex.KaTeXServer.start_server_process = classmethod(start_server)  # type: ignore
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0  # seconds; a busy machine is slow
     # A misprint in a formula fails the build instead of showing up red on the page.
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
