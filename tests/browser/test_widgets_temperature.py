@@ -300,6 +300,8 @@ def test_the_curve_carries_the_dot(open_page: Callable[..., Page]) -> None:
     points = cats.locator("polyline").get_attribute("points") or ""
     heights = [float(point.split(",")[1]) for point in points.split()]
     assert heights == sorted(heights, reverse=True)  # entropy only grows with temperature
+    assert heights[0] == pytest.approx(100, abs=1)  # the base line: no doubt left
+    assert heights[-1] == pytest.approx(12, abs=1)  # the dashed line: all equally likely
     for value in ("0.05", "1", "4", "20"):
         entry(cats).fill(value)
         settle(page)
