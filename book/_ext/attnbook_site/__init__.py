@@ -10,12 +10,27 @@ One module a concern; each has its own `setup`:
 - `figures`: a warning for every picture without alternative text
 """
 
+import hashlib
+
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 from . import figures, fonts, math, repository, theme, widgets
 
 
+def note_sources(app: Sphinx, config: Config) -> None:
+    """Build every page anew when this extension or a widget has changed."""
+    digest = hashlib.sha256()
+    for folder in (theme.EXT, widgets.SOURCES.parent):
+        for file in sorted(folder.rglob("*.*")):
+            if file.suffix in (".py", ".js", ".cjs", ".css", ".html"):
+                digest.update(file.read_bytes())
+    config.attnbook_sources = digest.hexdigest()
+
+
 def setup(app: Sphinx) -> dict[str, object]:
+    app.add_config_value("attnbook_sources", "", "env")
+    app.connect("config-inited", note_sources)
     for part in (theme, repository, math, widgets, figures, fonts):
         part.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

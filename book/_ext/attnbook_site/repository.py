@@ -37,7 +37,8 @@ def problem_link(
     if not url:
         help_page = "book/troubleshooting"
         known = help_page in app.env.found_docs
-        context["problem_url"] = context["pathto"](help_page) + "#report" if known else ""
+        path = context["pathto"](help_page) if known else ""
+        context["problem_url"] = f"{path.removesuffix('#')}#report" if known else ""
         return
     title = app.env.titles[pagename].astext() if pagename in app.env.titles else pagename
     summary = quote(f"Problem on the page \u201c{title}\u201d", safe="")
