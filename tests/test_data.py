@@ -127,6 +127,29 @@ def test_extra_numbers_are_trained_on():
     assert 0.04 < share < 0.09
 
 
+def test_extra_numbers_that_are_held_out_are_not_trained_on():
+    hidden = Numbers(3).held_out[3][0]
+    assert Numbers(3, extra=[hidden, 10**9]).extra == (10**9,)
+
+
+def test_held_out_numbers_depend_on_the_seed_and_cover_one_digit():
+    assert Numbers(seed=0).held_out[5] == Numbers(seed=0).held_out[5]
+    assert Numbers(seed=0).held_out[5] != Numbers(seed=1).held_out[5]
+    assert Numbers().held_out[1] == tuple(range(10))
+
+
+@pytest.mark.parametrize(
+    ("number", "unsettled"),
+    [(101_000, True), (201_000_000, True), (1_000, False), (101, False), (901_000, True)],
+)
+def test_groups_that_end_in_01_are_left_out(number, unsettled):
+    assert has_unsettled_german(number) == unsettled
+
+
+def test_one_digit_numbers_are_trained_on():
+    assert (Numbers(1).batch(0).target != PAD).sum() == 3 * 64
+
+
 def test_max_digits_out_of_range():
     with pytest.raises(ValueError, match=r"max_digits must lie in 1..12, got 13"):
         Numbers(13)

@@ -3,7 +3,11 @@ import pytest
 from attnbook import experiments
 
 
-@pytest.fixture(autouse=True)
+def test_the_book_s_own_tables_are_found():
+    assert (experiments.folder() / "bottleneck.csv").is_file()
+
+
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(experiments, "folder", lambda: tmp_path)
     return tmp_path
@@ -33,13 +37,26 @@ def test_a_run_that_fails_leaves_the_old_table(folder):
     assert len(list(folder.iterdir())) == 1
 
 
-@pytest.mark.parametrize("rows", [[], [{"a": 1}, {"b": 1}]])
-def test_rows_must_agree(rows):
-    with pytest.raises(ValueError, match="at least one, all with the same columns"):
+def test_a_table_of_one_row_is_still_a_table(folder):
+    experiments.store("one", [{"width": 32, "kind": "plain"}])
+    assert experiments.load("one")["width"].tolist() == [32]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "at least one, all with the same columns"),
+        ([{"a": 1}, {"b": 1}], r"same columns, got .*\('a',\)"),
+        ([{"a": "x,y"}], r"got \['x,y'\]"),
+        ([{"learning rate": 1}], r"got \['learning rate'\]"),
+    ],
+)
+def test_rows_that_would_not_come_back_are_refused(folder, rows, message):
+    with pytest.raises(ValueError, match=message):
         experiments.store("bad", rows)
 
 
-def test_a_table_that_is_not_stored():
+def test_a_table_that_is_not_stored(folder):
     experiments.store("widths", [{"width": 32}])
     with pytest.raises(FileNotFoundError, match="one of \\['widths'\\], got 'width'"):
         experiments.load("width")

@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from attnbook.data import EOS, PAD, Numbers
+from attnbook.data import BOS, EOS, PAD, Numbers
 from attnbook.metrics import evaluate
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq, Translation
 
@@ -9,7 +10,7 @@ BATCH = TASK.encode([42, 7, 1234, 88])
 
 
 class Oracle(Seq2Seq):
-    """Knows the targets, but for the numbers it is told to get wrong."""
+    """Knows the targets, but for the numbers it is told to get wrong; checks what it is asked."""
 
     def __init__(self, wrong=()):
         super().__init__(Encoder(len(TASK.source_vocab), 4), Decoder(len(TASK.target_vocab), 4))
@@ -18,16 +19,19 @@ class Oracle(Seq2Seq):
             self.answers[row, 0] = EOS
 
     def translate(self, source, max_len=32):
-        return Translation(self.answers, torch.zeros(0), None)
+        assert source.equal(BATCH.source)
+        return Translation(self.answers[:, :max_len], torch.zeros(0), None)
 
     def forward(self, source, target):
+        assert source.equal(BATCH.source)
+        assert (target[:, 0] == BOS).all()  # teacher forcing feeds the start token first
         return torch.nn.functional.one_hot(self.answers, len(TASK.target_vocab)).float(), None
 
 
 def test_perfect_translations_score_one_and_bleu_a_hundred():
     exact, token, bleu = evaluate(Oracle(), BATCH, TASK.target_vocab)
     assert exact == token == 1
-    assert bleu > 99.99
+    assert bleu == pytest.approx(100)
 
 
 def test_one_wrong_sentence_of_four():
@@ -36,3 +40,9 @@ def test_one_wrong_sentence_of_four():
     assert exact == 0.75
     assert token == 1 - 1 / words
     assert 0 < bleu < 100
+
+
+def test_bleu_of_sentences_too_short_for_four_words(monkeypatch):
+    short = TASK.encode([7, 42])
+    monkeypatch.setattr(f"{__name__}.BATCH", short)
+    assert evaluate(Oracle(), short, TASK.target_vocab).bleu == pytest.approx(100)

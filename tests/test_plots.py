@@ -16,6 +16,7 @@ def test_line_names_do_not_overlap():
     heights = sorted(text.xyann[1] for text in ax.texts if isinstance(text, Annotation))
     assert len(heights) == 3
     assert all(b - a > 0.099 for a, b in pairwise(heights))
+    assert [t.get_text() for t in ax.texts] == ["a", "b", "c"]
     assert [t.get_color() for t in ax.texts] == [line.get_color() for line in ax.get_lines()]
     plt.close()
 

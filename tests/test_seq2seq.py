@@ -168,9 +168,35 @@ def test_greedy_decoding_takes_the_likeliest_token_given_its_own_words(kind):
     fed = torch.cat([torch.full((3, 1), BOS), found.tokens[:, :-1]], dim=1)
     logits, weights = m(SOURCE, fed)
     live = found.tokens != PAD
-    assert logits.argmax(-1)[live].equal(found.tokens[live])
+    assert (logits[..., EOS:].argmax(-1) + EOS)[live].equal(found.tokens[live])
     assert (logits - found.logits)[live].abs().max() < 1e-5
     assert (weights is None) == (found.weights is None)
+
+
+@pytest.mark.parametrize("token", [PAD, BOS])
+def test_greedy_decoding_never_chooses_padding_or_start(token):
+    m = model()
+    with torch.no_grad():
+        m.decoder.out.bias[token] = 100
+    assert (m.translate(SOURCE, max_len=4).tokens[:, 0] >= EOS).all()
+
+
+def test_greedy_decoding_pads_after_the_end_token_and_needs_no_gradient():
+    found = model().translate(SOURCE, max_len=4)
+    assert found.tokens[:2].tolist() == [[EOS, PAD, PAD, PAD]] * 2
+    assert (found.tokens[2] > EOS).all()  # while the third sentence goes on
+    assert not found.logits.requires_grad
+
+
+def test_a_new_cell_starts_within_pytorch_s_bound():
+    cell = GRUCell(3, 25)
+    for parameter in cell.parameters():
+        assert 0.15 < parameter.abs().max() <= 0.2
+
+
+def test_last_key_score_survives_half_precision():
+    keys = torch.zeros(1, 9, 2, dtype=torch.float16)
+    assert LastKeyScore().prepare(keys).softmax(-1).tolist() == [[0.0] * 8 + [1.0]]
 
 
 def test_greedy_decoding_stops_at_the_end_token():

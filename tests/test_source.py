@@ -1,6 +1,7 @@
 import pytest
 
 from attnbook import show_source
+from attnbook.attention import Score
 from attnbook.seq2seq import GRUCell
 from attnbook.source import source
 
@@ -11,6 +12,10 @@ def test_source_without_docstrings():
     assert "return (1 - z) * n + z * h" in text
     assert "reset gate" not in text
     compile(text, "shown", "exec")
+
+
+def test_a_body_of_only_a_docstring_stays_python():
+    compile(source(Score), "shown", "exec")
 
 
 def test_source_is_shown_as_markdown(monkeypatch):

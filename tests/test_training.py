@@ -92,9 +92,34 @@ def test_a_loss_that_is_not_finite_stops_the_run():
         train(model, batch, lambda b: model.loss(b) * torch.inf, steps=5, lr=0.1)
 
 
-def test_steps_below_one():
-    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
-        run(steps=0)
+@pytest.mark.parametrize("name", ["steps", "checkpoint_every"])
+def test_counts_below_one(name):
+    with pytest.raises(ValueError, match=f"must be at least 1, got .*{name}=0"):
+        run(**{name: 0})
+
+
+def test_a_checkpoint_makes_its_folder_and_knows_every_setting(tmp_path):
+    path = tmp_path / "runs" / "a.safetensors"
+    run(checkpoint=path)
+    for changed in ({"clip": 2.0}, {"seed": 1}, {"lr": 0.01}):
+        with pytest.raises(ValueError, match="must be of the run"):
+            run(checkpoint=path, **changed)
+
+
+def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "a.safetensors"
+
+    def power_cut(*_):
+        raise OSError("power cut")
+
+    run(checkpoint=path)
+    before = path.read_bytes()
+    path.rename(tmp_path / "kept")
+    monkeypatch.setattr("os.replace", power_cut)
+    with pytest.raises(OSError, match="power cut"):
+        run(checkpoint=path)
+    assert not path.exists()
+    assert (tmp_path / "kept").read_bytes() == before
 
 
 def test_two_processes_average_their_gradients(tmp_path):
@@ -110,6 +135,7 @@ def test_two_processes_average_their_gradients(tmp_path):
 
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
+    model.bias.requires_grad_(False)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     for step in range(4):
         optimizer.zero_grad()

@@ -20,11 +20,12 @@ from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.training import train
 
 SEEDS = (0, 1, 2)
-SHORT, LONG = 600, 4000
+SHORT, LONG, LONGER = 600, 4000, 12000
 ROUND_BILLIONS = tuple(k * 10**9 for k in range(1, 1000) if k % 100 != 1 or k == 1)
 # (decoder, width, steps, whether short round numbers with the word "billion" are trained on)
 RUNS = [
     *(("plain", width, LONG, False) for width in (256, 128, 64, 32)),
+    *(("plain", width, LONGER, False) for width in (64, 32)),
     *((decoder, 64, SHORT, False) for decoder in ("plain", "repeat", "attention")),
     ("attention", 64, SHORT, True),
 ]
@@ -68,11 +69,15 @@ def run(decoder: str, width: int, steps: int, billion: bool, seed: int) -> list[
     return rows
 
 
+def _run(job: tuple) -> list[dict]:
+    return run(*job)
+
+
 def rows():
     """All runs, two at a time, the long ones first."""
     jobs = [(*settings, seed) for settings in RUNS for seed in SEEDS]
     with get_context("spawn").Pool(2) as pool:
-        for result in pool.starmap(run, jobs, chunksize=1):
+        for result in pool.imap(_run, jobs):
             yield from result
 
 

@@ -59,7 +59,7 @@ class AdditiveScore(Score):
 class LastKeyScore(Score):
     """A score that ignores the query: each key scores far above the key before it.
 
-        score(s, h_j) = 10000 j
+        score(s, h_j) = 10000 (j - n),   j = 1 .. n
 
     The softmax over the keys of a sentence is then exactly 1 on the last one and 0 elsewhere, a
     Kronecker delta, since exp(-10000) is 0 in floating point. An attending decoder with this score
@@ -67,9 +67,10 @@ class LastKeyScore(Score):
     """
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key"]:
-        """10000 j for key j."""
-        steps = 10_000.0 * torch.arange(keys.shape[1], device=keys.device, dtype=keys.dtype)
-        return steps.expand(keys.shape[:2])
+        """Scores that rise by 10000 from key to key and end in 0."""
+        n = keys.shape[1]
+        steps = torch.arange(1 - n, 1, device=keys.device, dtype=keys.dtype)
+        return (10_000 * steps).expand(keys.shape[:2])
 
     def forward(
         self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key"]

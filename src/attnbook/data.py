@@ -227,7 +227,8 @@ class Numbers:
     """The translation task: English number words to German morphemes.
 
     Args:
-        max_digits: training numbers have 1 to this many digits, each length equally often.
+        max_digits: training numbers have 1 to this many digits, each length about equally often
+            (two digits a little less, since a quarter of them is held out).
         held_out: this many numbers of each length (at most a quarter of what there is) are kept
             for testing; training never sees them, but for the ten numbers of one digit.
         seed: of the choice of held-out numbers.
@@ -243,9 +244,10 @@ class Numbers:
     ):
         if not 1 <= max_digits <= MAX_DIGITS:
             raise ValueError(f"max_digits must lie in 1..{MAX_DIGITS}, got {max_digits}")
-        self.max_digits, self.extra = max_digits, tuple(extra)
         self.held_out = {d: self._choose(d, held_out, seed) for d in range(1, MAX_DIGITS + 1)}
         self._hidden = {n for d in range(2, MAX_DIGITS + 1) for n in self.held_out[d]}
+        self.max_digits = max_digits
+        self.extra = tuple(n for n in extra if n not in self._hidden)
 
     @staticmethod
     def _draw(rng: random.Random, n_digits: int) -> int:

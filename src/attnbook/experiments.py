@@ -3,6 +3,7 @@
 import csv
 import os
 import platform
+import re
 import time
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
@@ -31,12 +32,18 @@ def store(name: str, rows: Iterable[Mapping[str, object]]) -> Path:
         rows: the rows, all with the same columns; the experiment may compute them as it yields.
 
     Raises:
-        ValueError: if there is no row, or a row has other columns than the first.
+        ValueError: if there is no row, a row has other columns than the first, or a name or text
+            is more than letters, digits, `_`, `.` and `-`.
     """
     start = time.perf_counter()
     table = [dict(row) for row in rows]
-    if not table or any(row.keys() != table[0].keys() for row in table):
-        raise ValueError(f"rows of {name!r} must be at least one, all with the same columns")
+    columns = {tuple(row) for row in table}
+    if len(columns) != 1:
+        raise ValueError(f"rows must be at least one, all with the same columns, got {columns}")
+    texts = {str(cell) for row in table for cell in (*row, *row.values())}
+    odd = sorted(text for text in texts if not re.fullmatch(r"[\w.-]+", text))
+    if odd:
+        raise ValueError(f"rows must hold only letters, digits, _, . and -, got {odd}")
     minutes = (time.perf_counter() - start) / 60
     made = [f"command: make experiments NAME={name}"]
     made += [f"finished: {time.strftime('%Y-%m-%d')}, after {minutes:.1f} minutes"]
@@ -68,4 +75,6 @@ def load(name: str) -> np.ndarray:
         raise FileNotFoundError(f"name must be a stored table, one of {stored}, got {name!r}")
     with path.open(encoding="utf8") as file:
         lines = [line for line in file if not line.startswith("#")]
-    return np.genfromtxt(lines, delimiter=",", names=True, dtype=None, encoding="utf8")
+    return np.atleast_1d(
+        np.genfromtxt(lines, delimiter=",", names=True, dtype=None, encoding="utf8")
+    )

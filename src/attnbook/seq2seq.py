@@ -241,7 +241,9 @@ class Seq2Seq(nn.Module):
 
     @torch.no_grad()
     def translate(self, source: Int[Tensor, "batch source"], max_len: int = 32) -> Translation:
-        """Greedy decoding: at each step the likeliest token, from start token to end token.
+        """Greedy decoding: at each step the likeliest word, until the end token is the likeliest.
+
+        Padding and the start token are never chosen.
 
         Args:
             source: `[batch source]` token ids.
@@ -255,7 +257,7 @@ class Seq2Seq(nn.Module):
         for _ in range(max_len):
             state, row = self.decoder.step(token, state, memory, prepared)
             logits.append(self.decoder.out(state))
-            token = logits[-1].argmax(-1).masked_fill(done, PAD)
+            token = (logits[-1][:, EOS:].argmax(-1) + EOS).masked_fill(done, PAD)
             tokens.append(token)
             weights.append(row)
             done |= token == EOS

@@ -26,6 +26,8 @@ def source(obj: Any) -> str:
             doc = node.body[0]
             for i in range(doc.lineno - 1, doc.end_lineno or doc.lineno):
                 lines[i] = ""
+            if len(node.body) == 1:
+                lines[doc.lineno - 1] = " " * doc.col_offset + "..."
     kept = "\n".join(lines)
     while "\n\n\n" in kept:
         kept = kept.replace("\n\n\n", "\n\n")

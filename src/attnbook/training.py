@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import send_to_device
+from accelerate.utils import broadcast, send_to_device
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -31,7 +31,8 @@ def train(
 
         lr_t = lr (1 + cos(pi t / steps)) / 2,   t = 0 .. steps - 1
 
-    Under `accelerate launch` every process takes batches of its own and the gradients are averaged.
+    Under `accelerate launch` all processes start from the first one's weights, each takes batches
+    of its own, and the gradients are averaged. Torch's global seed is set anew at every step.
 
     Args:
         model: changed in place, on the device that Accelerate chooses; afterwards in evaluation
@@ -50,19 +51,30 @@ def train(
         The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
 
     Raises:
-        ValueError: if `steps` is below 1, or `checkpoint` belongs to another run.
+        ValueError: if `steps` or `checkpoint_every` is below 1, or `checkpoint` belongs to another
+            run: other settings, another number of processes, or another model.
         FloatingPointError: if a loss is not finite; names the step. The last checkpoint stays.
 
     Source: Kingma and Ba 2015 (Adam); Loshchilov and Hutter 2017, equation 5 (cosine).
     """
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
-    accelerator = Accelerator()
+    if steps < 1 or checkpoint_every < 1:
+        raise ValueError(
+            "steps and checkpoint_every must be at least 1,"
+            f" got steps={steps}, checkpoint_every={checkpoint_every}"
+        )
+    accelerator = Accelerator(mixed_precision="no")
+    several = accelerator.num_processes > 1
     model.to(accelerator.device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    run = {"steps": str(steps), "lr": str(lr), "seed": str(seed), "clip": str(clip)}
+    settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip}
+    settings["processes"] = accelerator.num_processes
+    run = {name: str(value) for name, value in settings.items()}
     path = Path(checkpoint) if checkpoint else None
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
     losses = _load(path, model, optimizer, run) if path and path.exists() else []
+    if several:
+        broadcast(list(model.state_dict().values()))
     shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and accelerator.is_main_process
     for step in trange(len(losses), steps, initial=len(losses), total=steps, disable=not shown):
         mine = step * accelerator.num_processes + accelerator.process_index
@@ -72,8 +84,8 @@ def train(
             raise FloatingPointError(f"the loss is {value.item()} at step {step}")
         optimizer.zero_grad()
         accelerator.backward(value)
-        if accelerator.num_processes > 1:
-            for parameter in model.parameters():
+        for parameter in model.parameters() if several else ():
+            if parameter.grad is not None:
                 parameter.grad = cast(Tensor, accelerator.reduce(parameter.grad, "mean"))
         nn.utils.clip_grad_norm_(model.parameters(), clip)
         for group in optimizer.param_groups:
