@@ -3,10 +3,12 @@
 python -m benchmarks.build    (needs the set-up of `make book`)
 """
 
+import contextlib
 import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.minibook import ROOT, build_book
@@ -21,12 +23,23 @@ def seconds(target: Path) -> float:
     return taken
 
 
+@contextlib.contextmanager
+def touched(path: Path) -> Iterator[None]:
+    """The file looks changed, but not for good: a text edited since stays newer than its notebook."""
+    stat = path.stat()
+    path.touch()
+    try:
+        yield
+    finally:
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
 def main() -> None:
     chapters = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
     with tempfile.TemporaryDirectory() as folder:
         print(f"from nothing           {seconds(Path(folder)):6.1f} s, {len(chapters)} chapter(s)")
-        chapters[0].touch()
-        print(f"one chapter changed    {seconds(Path(folder)):6.1f} s")
+        with touched(chapters[0]):
+            print(f"one chapter changed    {seconds(Path(folder)):6.1f} s")
         print(f"nothing changed        {seconds(Path(folder)):6.1f} s")
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
     print(f"load average while measuring: {load}")

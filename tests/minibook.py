@@ -10,19 +10,19 @@ import nbformat
 import yaml
 from ipywidgets.embed import dependency_state
 
+from tools import site
+
 ROOT = Path(__file__).resolve().parents[1]
 STATE = "application/vnd.jupyter.widget-state+json"
 
 
 def build_book(source: Path, target: Path, address: str = "") -> subprocess.CompletedProcess[str]:
     """The strict build of the book at `source` into `target`/_build."""
-    main = "from jupyter_book.cli.main import main; main()"
-    command = [sys.executable, "-c", main, "build", "-W", "-n", "--keep-going"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # KaTeX calls the environment's own node.
+    # The environment's own jupyter-book, which calls its own node.
     env = {**os.environ, "PATH": path, "BOOK_REPOSITORY_URL": address}
     return subprocess.run(
-        [*command, "--path-output", str(target), str(source)],
+        [*site.BUILD, "--path-output", str(target), str(source)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -55,6 +55,7 @@ def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
     extensions = config["sphinx"]["local_extensions"]
     for name, path in extensions.items():
         extensions[name] = str(ROOT / path)
+    config["html"]["favicon"] = str(ROOT / config["html"]["favicon"])
     config.pop("bibtex_bibfiles", None)
     for setting in ("bibtex_reference_style", "include_patterns"):
         del config["sphinx"]["config"][setting]

@@ -117,5 +117,11 @@
     host.dataset.ready = "";
   }
 
-  for (const script of document.querySelectorAll(`script[type="${KIND}view+json"]`)) show(script);
+  // One after the other, so that the first is on the screen while the rest are drawn.
+  (async () => {
+    for (const script of document.querySelectorAll(`script[type="${KIND}view+json"]`)) {
+      await show(script);
+      await new Promise((done) => setTimeout(done));
+    }
+  })();
 })();

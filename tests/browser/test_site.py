@@ -52,6 +52,7 @@ def test_every_page(
         found[f"{name}: pixels too wide"] += [beyond] if beyond > 0 else []
         if scheme == "http":  # the content is the same as a file
             page.evaluate(UNFOLD)
+            page.wait_for_timeout(500)  # the theme waits before it looks at new widths
             page.add_script_tag(path=AXE)
             found[f"{name}: accessibility"] += page.evaluate(SERIOUS)
         page.context.close()
@@ -101,6 +102,7 @@ def test_without_javascript(site: Path, page_factory: Callable[..., Page], theme
             continue
         page = page_factory(path, javascript=False, theme=theme)
         assert len(page.locator("article").inner_text()) > 100
+        assert page.locator("html").get_attribute("data-theme") == "light"
         for view in page.locator(".widget-view").all():
             picture = view.locator("noscript img")
             picture.scroll_into_view_if_needed()

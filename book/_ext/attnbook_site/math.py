@@ -46,6 +46,11 @@ def start_server(
             time.sleep(0.01)
         else:
             return process, connection
+    connection.close()
+    if process.poll() is not None:
+        raise katex.KaTeXError(
+            f"KaTeX's server ended at once, status {process.returncode}; node says why above"
+        )
     process.kill()
     raise cls.timeout_error(timeout)
 

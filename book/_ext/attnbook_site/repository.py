@@ -9,7 +9,16 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ConfigError
 
-PUBLIC = re.compile(r"https://(github|gitlab)\.com/[^/\s]+/[^/\s]+")
+PUBLIC = re.compile(r"https://(github|gitlab)\.com/[\w.-]+/[\w.-]+")
+
+
+def address(said: str) -> str | None:
+    """The address of a repository as pages and install lines need it; None for anything else.
+
+    tools/address.py asks here too: what it writes can be built.
+    """
+    url = said.strip().rstrip("/").removesuffix(".git")
+    return url if not url or PUBLIC.fullmatch(url) else None
 
 
 def configure(app: Sphinx, config: Config) -> None:
@@ -18,11 +27,11 @@ def configure(app: Sphinx, config: Config) -> None:
     configured = options.get("repository_url") or ""
     if "executablebooks/jupyter-book" in configured:
         configured = ""
-    url = (os.environ.get("BOOK_REPOSITORY_URL") or configured).strip().rstrip("/")
-    url = url.removesuffix(".git")
-    if url and not PUBLIC.fullmatch(url):
+    said = os.environ.get("BOOK_REPOSITORY_URL", configured)  # set and empty: none
+    url = address(said)
+    if url is None:
         raise ConfigError(
-            f"the repository address is {url!r}; it should look like https://github.com/you/book"
+            f"the repository address is {said!r}; it should look like https://github.com/you/book"
         )
     options["repository_url"] = url
     if not url:

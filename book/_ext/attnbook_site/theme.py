@@ -69,6 +69,12 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     for pattern in LEFT_OUT:
         for file in (out / "_static").glob(pattern):
             file.unlink()
+    # The theme has no colours for "auto", which only its script resolves: without one, light.
+    for page in out.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        fixed = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
+        if fixed != text:
+            page.write_text(fixed, encoding="utf-8")
     # The table of contents' own redirect lacks a language and a title.
     root = app.config.root_doc
     if root != "index":
