@@ -146,7 +146,7 @@ class Decoder(nn.Module):
         s_0 = h_T
         s_t = GRU(y_(t-1), s_(t-1))                              without a score
         s_t = GRU([y_(t-1); c_t], s_(t-1))                       with one, where
-        c_t = sum_j a_tj h_j,   a_t = softmax_j score(s_(t-1), h_j)
+        c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_(t-1), h_j)
         P(y_t | x, y before t) = softmax(W s_t + b)
 
     with y_(t-1) the embedding `[d_model]` of the token before, s_t `[d_model]`, h_j and c_t
