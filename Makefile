@@ -27,8 +27,8 @@ test: .venv/.test node_modules/.package-lock.json  ## set up and check everythin
 run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or all of them
 	@$(PY) -m tools.chapters run $(CHAPTER)
 
-text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer side wins
-	@$(PY) -m tools.chapters text
+text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer side wins; NEW=02_topic begins one
+	@$(PY) -m tools.chapters text $(NEW)
 
 claims: .venv/.test  ## list what the book shows: claim, chapter, cell
 	@$(PY) -m tools.chapters claims

@@ -25,7 +25,7 @@ def seconds(target: Path) -> float:
 
 @contextlib.contextmanager
 def touched(path: Path) -> Iterator[None]:
-    """The file looks changed, but not for good: a text edited since stays newer than its notebook."""
+    """The file looks changed for a while; a text edited since stays newer than its notebook."""
     stat = path.stat()
     path.touch()
     try:

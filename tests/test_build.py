@@ -1,16 +1,20 @@
 """What the site's build promises: strict and clean, light pages, no address no buttons."""
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import anywidget
 import nbformat
+import psutil
 import pytest
 import traitlets
+import yaml
 
 from attnbook.widgets import AttentionHeatmap, _source
 from tests.minibook import ROOT, STATE, build_book, notebook_of, write_mini_book
@@ -19,6 +23,7 @@ PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
 )
+MARK = "ATTNBOOK_TEST_BUILD"  # an environment variable, so that processes can be told apart
 ADDRESS = "https://github.com/someone/a-fork"
 INDEX = """# Small book
 
@@ -48,10 +53,15 @@ def chapter() -> nbformat.NotebookNode:
 
 @pytest.fixture(scope="module")
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small book, built without a repository address."""
+    """A small book, built without the repository address that its configuration names."""
     folder = tmp_path_factory.mktemp("book")
     write_mini_book(folder, {"index.md": INDEX, "chapter.ipynb": nbformat.writes(chapter())})
-    done = build_book(folder, folder)
+    config = yaml.safe_load((folder / "_config.yml").read_text("utf8"))
+    config["repository"]["url"] = ADDRESS
+    (folder / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(MARK, str(folder))
+        done = build_book(folder, folder)
     assert done.returncode == 0, done.stdout[-5000:]
     return folder
 
@@ -139,14 +149,57 @@ def test_formulas_and_their_style_are_of_one_version(mini: Path) -> None:
     assert 'class="katex-mathml"' in (mini / "_build/html/index.html").read_text("utf8")
 
 
-def test_no_process_is_left_behind(mini: Path) -> None:
+def started_for(folder: Path) -> list[psutil.Process]:
+    """The processes of one build: they inherit its mark. Other tests may be building, too."""
+    every = psutil.process_iter(["environ"])
+    return [p for p in every if (p.info["environ"] or {}).get(MARK) == str(folder)]
+
+
+def test_no_process_is_left_behind(mini: Path, tmp_path: Path) -> None:
     """Node, which set the formulas, stops with the build."""
-    if not Path("/proc").is_dir():
-        pytest.skip("needs /proc")
-    commands = [
-        p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if os.access(p, os.R_OK)
-    ]
-    assert not [c for c in commands if b"katex-server.js" in c and str(ROOT).encode() in c]
+    assert started_for(mini) == []
+    left = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(
+        left, stdin=-1, stdout=-1, env={**os.environ, MARK: str(tmp_path)}
+    ) as process:
+        assert process.stdout and process.stdout.readline()
+        assert [p.pid for p in started_for(tmp_path)] == [process.pid]
+        process.kill()
+
+
+def test_a_renderer_that_does_not_start_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its status, instead of a wait for nothing; and the socket is closed."""
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
+    math = importlib.import_module("attnbook_site.math")
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\nexit 3\n")
+    node.chmod(0o755)
+    server = SimpleNamespace(build_command=lambda socket: [str(node)])
+    opened, connect = [], math.socket.socket
+    monkeypatch.setattr(
+        math.socket, "socket", lambda *kind: opened.append(connect(*kind)) or opened[-1]
+    )
+    with pytest.raises(math.katex.KaTeXError, match="ended at once, status 3"):
+        math.start_server(server, tmp_path, 60)
+    assert [connection.fileno() for connection in opened] == [-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "url"), [(None, ADDRESS), ("", ""), (f"{ADDRESS}2.git/", f"{ADDRESS}2")]
+)
+def test_the_address_of_one_build_goes_before_the_configured_one(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, url: str
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
+    repository = importlib.import_module("attnbook_site.repository")
+    monkeypatch.delenv("BOOK_REPOSITORY_URL", raising=False)
+    if said is not None:
+        monkeypatch.setenv("BOOK_REPOSITORY_URL", said)
+    config = SimpleNamespace(html_theme_options={"repository_url": ADDRESS})
+    repository.configure(None, config)
+    assert config.html_theme_options["repository_url"] == url
 
 
 class Gauge(anywidget.AnyWidget):

@@ -5,9 +5,14 @@ import io
 import pathlib
 import re
 import subprocess
+import sys
 import tokenize
+import tomllib
+from importlib.metadata import packages_distributions
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tools.notebooks import ROOT
 
@@ -58,16 +63,17 @@ def test_widget_file_is_small(path):
     assert len(path.read_text("utf-8").splitlines()) <= WIDGET_LINES
 
 
-def tracked() -> dict[str, str]:
-    """The text of every file that is, or is about to be, in the repository."""
+def listed() -> list[str]:
+    """Every file that is, or is about to be, in the repository."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    files = {}
-    for name in filter(None, listed.split("\0")):
-        path = ROOT / name
-        if path.is_file() and b"\0" not in (raw := path.read_bytes()):
-            files[name] = raw.decode("utf-8")
-    return files
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in done.stdout.split("\0") if (ROOT / name).is_file()]
+
+
+def tracked() -> dict[str, str]:
+    """The text of every file that holds text."""
+    files = {name: (ROOT / name).read_bytes() for name in listed()}
+    return {name: raw.decode("utf-8") for name, raw in files.items() if b"\0" not in raw}
 
 
 def test_nothing_names_a_machine_or_a_registry():
@@ -84,6 +90,37 @@ def test_only_binder_and_workflows_name_pytorchs_index():
     allowed = {"binder", ".github"}
     naming = {pathlib.PurePath(name) for name, text in tracked().items() if PYTORCH in text}
     assert {str(p) for p in naming if p.parts[0] not in allowed} == set()
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_what_a_page_links_to_is_in_the_repository(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r"\b(?:src|href)=\"([^\"#]+)", text)
+    files = {pathlib.PurePath(name) for name in listed()}
+    there = {str(part) for file in files for part in (file, *file.parents)}
+    relative = {target for target in targets if "://" not in target}
+    assert relative - there == set()
+    assert relative or page != "README.md"
+
+
+def test_a_notebook_half_written_is_not_committed():
+    command = ["git", "check-ignore", "-q", "book/01_topic.partial"]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
+def test_what_the_package_imports_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = {canonicalize_name(Requirement(said).name) for said in project["dependencies"]}
+    trees = [ast.walk(ast.parse(path.read_text("utf-8"))) for path in PACKAGE]
+    imported = set()
+    for node in (node for tree in trees for node in tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported.add(node.module.partition(".")[0])
+    provided = packages_distributions()
+    for name in imported - sys.stdlib_module_names - {"attnbook"}:
+        assert {canonicalize_name(found) for found in provided[name]} & declared, name
 
 
 def test_the_version_is_the_same_everywhere():

@@ -122,7 +122,8 @@ def test_a_failing_run_names_the_cell_and_leaves_the_file(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_run_works_in_the_chapters_folder_without_progress_bars(tmp_path):
+def test_run_works_in_the_chapters_folder_without_progress_bars(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNBOOK_PROGRESS", "1")
     source = "import os\nprint(os.path.basename(os.getcwd()), os.environ['ATTNBOOK_PROGRESS'])"
     path = store(plain(source), tmp_path)
     chapters.run(path)
@@ -134,10 +135,25 @@ def test_run_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
     text.parent.mkdir()
     text.write_text("edited")
     later(text, path)
-    for name, folder in {"ROOT": "", "BOOK": "book", "TEXT": ".text"}.items():
-        monkeypatch.setattr(chapters, name, tmp_path / folder)
+    monkeypatch.setattr(chapters.notebooks, "text_of", lambda path, root: text)
     with pytest.raises(SystemExit, match="make text"):
         chapters.command_run(str(path))
+
+
+@pytest.mark.parametrize("edited", [".text/01_tiny.md", "book/01_tiny.ipynb"])
+def test_run_does_not_overwrite_what_was_edited_meanwhile(tmp_path, monkeypatch, edited):
+    """The cell itself does what an editor may do while a chapter trains."""
+    late = "os.utime(file, (os.stat(file).st_mtime + 10,) * 2)"
+    source = f"import os\nfile = '../{edited}'\nopen(file, 'a').write(' ')\n{late}"
+    path, text = store(plain(source), tmp_path), tmp_path / ".text" / "01_tiny.md"
+    text.parent.mkdir()
+    text.write_text("text")
+    os.utime(text, (0, 0))
+    before = path.read_bytes()
+    monkeypatch.setattr(chapters.notebooks, "text_of", lambda path, root: text)
+    with pytest.raises(chapters.RunError, match="edited while it ran"):
+        chapters.run(path)
+    assert path.read_bytes().rstrip(b" ") == before
 
 
 # claims
@@ -211,6 +227,15 @@ def test_an_output_that_nothing_judges_is_caught(nb, check, tag, said):
 
 
 @pytest.mark.parametrize(
+    "marker", ["NBVAL_SKIP", "NBVAL_IGNORE_OUTPUT", "PYTEST_VALIDATE_IGNORE_OUTPUT"]
+)
+def test_a_comment_that_nbval_would_obey_is_caught(nb, check, marker):
+    cell = notebooks.code_cells(nb)[3]
+    cell.source = f"x = 1\n  ## {marker}\n{cell.source}"
+    assert f"code cell 4 has the comment {marker}" in check(nb)
+
+
+@pytest.mark.parametrize(
     ("cell", "claim", "said"),
     [(4, "C99", "does not list"), (3, "C02", "asserts nothing")],
 )
@@ -220,7 +245,13 @@ def test_a_claim_unknown_or_not_asserted_is_caught(nb, check, cell, claim, said)
 
 
 @pytest.mark.parametrize(
-    "text", ["<object at 0x7f3a2b1c>", "/home/" + "me/x.py:1: Warning", "Traceback (most recent"]
+    "text",
+    [
+        "<object at 0x7f3a2b1c>",
+        "/home/" + "me/x.py:1: Warning",
+        "a\n/home/" + "me/x.py:1: Warning",
+        "Traceback (most recent",
+    ],
 )
 def test_an_output_of_one_machine_is_caught(nb, check, text):
     notebooks.code_cells(nb)[3].outputs[0].text = text
@@ -330,8 +361,18 @@ def test_text_edited_reaches_the_notebook_and_is_known_to_be_stale(paired, tmp_p
     assert "edited and not run again" in "\n".join(checks.problems(paired))
 
 
-def test_text_of_a_new_chapter_becomes_a_notebook(paired, tmp_path):
+def test_text_of_a_new_chapter_becomes_a_notebook_when_it_is_named(paired, tmp_path):
     text = tmp_path / ".text" / "01_tiny.md"
     (text.parent / "02_new.md").write_text(text.read_text())
-    chapters.sync(tmp_path)
+    chapters.sync(tmp_path, "02_new")
     assert len(notebooks.code_cells(notebooks.read(paired.with_name("02_new.ipynb")))) == 5
+    with pytest.raises(SystemExit, match=r"there is no \.text/03_none\.md"):
+        chapters.sync(tmp_path, "03_none")
+
+
+def test_text_does_not_bring_a_renamed_chapter_back(paired, tmp_path):
+    renamed = paired.rename(paired.with_name("02_renamed.ipynb"))
+    with pytest.raises(SystemExit, match=r"no notebook for \.text/01_tiny\.md"):
+        chapters.sync(tmp_path)
+    assert not paired.exists()
+    assert (tmp_path / ".text" / renamed.with_suffix(".md").name).exists()

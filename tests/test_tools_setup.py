@@ -7,14 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections import Counter
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tools import address, chromium, lock, notebooks, suite
+from benchmarks.build import touched
+from tests.minibook import write_mini_book
+from tools import address, chromium, lock, notebooks, site, suite
 from tools.notebooks import ROOT
 
 FORK = "https://github.com/someone/fork"
@@ -72,7 +77,50 @@ def test_address_does_not_hide_that_code_was_edited(checkout):
     assert nb.metadata.attnbook.code_hash != notebooks.code_hash(nb)
 
 
-@pytest.mark.parametrize("said", [[], [""], ["someone/fork"], ["https://github.com"]])
+def edited_text(root: pathlib.Path) -> pathlib.Path:
+    """A text that is newer than its notebook."""
+    text = root / ".text" / "01_tiny.md"
+    text.parent.mkdir()
+    text.write_text("edited")
+    return text
+
+
+def test_address_does_not_overtake_an_edited_text(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    os.utime(path, (0, 0))
+    edited_text(checkout)
+    before = path.read_bytes()
+    with pytest.raises(SystemExit, match="make text"):
+        address.rewrite(checkout, FORK)
+    assert path.read_bytes() == before
+    assert FORK not in (checkout / "_config.yml").read_text()
+
+
+def test_measuring_the_build_does_not_overtake_an_edited_text(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    os.utime(path, (0, 0))
+    edited_text(checkout)
+    with touched(path):
+        assert not notebooks.behind(path, checkout)
+    assert notebooks.behind(path, checkout)
+
+
+@pytest.mark.parametrize("end", ["", "/", ".git", ".git/"])
+def test_address_writes_what_the_build_takes(monkeypatch, end):
+    written = []
+    monkeypatch.setattr(sys, "argv", ["address", FORK + end])
+    monkeypatch.setattr(address, "rewrite", lambda root, said: written.append(said) or [])
+    address.main()
+    assert written == [FORK]
+
+
+# What the build refuses is refused here.
+BAD = ["https://example.org/a/b", "https://github.com/a/b/c", FORK + '"; ls', FORK + "#x"]
+
+
+@pytest.mark.parametrize(
+    "said", [[], [""], ["someone/fork"], ["https://github.com"], *[[bad] for bad in BAD]]
+)
 def test_address_says_what_it_wants(monkeypatch, said):
     monkeypatch.setattr(sys, "argv", ["address", *said])
     with pytest.raises(SystemExit, match="make address REPO=https"):
@@ -82,18 +130,43 @@ def test_address_says_what_it_wants(monkeypatch, said):
 # Chromium
 
 
-def test_chromium_takes_the_named_one_first(monkeypatch):
-    monkeypatch.setenv("CHROMIUM", "/opt/mine")
-    assert chromium.find() == "/opt/mine"
+def program(path: pathlib.Path, status: int) -> str:
+    """A program that ends at once."""
+    path.write_text(f"#!/bin/sh\nexit {status}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_chromium_takes_the_named_one_first(monkeypatch, tmp_path):
+    monkeypatch.setenv("CHROMIUM", program(tmp_path / "mine", 0))
+    assert chromium.find() == str(tmp_path / "mine")
+
+
+def test_chromium_says_that_the_named_one_does_not_start(monkeypatch, tmp_path):
+    for path in (program(tmp_path / "broken", 1), str(tmp_path / "missing")):
+        monkeypatch.setenv("CHROMIUM", path)
+        with pytest.raises(SystemExit, match=f"CHROMIUM={path} does not start"):
+            chromium.find()
 
 
 def test_chromium_passes_over_a_stub(monkeypatch, tmp_path):
-    for name, status in {"chromium": 1, "google-chrome": 0}.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path / "chromium", 1)
+    program(tmp_path / "google-chrome", 0)
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert chromium.find() == str(tmp_path / "google-chrome")
+
+
+def test_chromium_passes_over_a_broken_download(monkeypatch, tmp_path):
+    """Playwright's is there, and lacks a library: status 127."""
+    download = program(tmp_path / "download", 127)
+    playwright = SimpleNamespace(chromium=SimpleNamespace(executable_path=download))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(chromium, "NAMES", [])
+    monkeypatch.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(playwright))
+    assert chromium.find() is None
+    program(tmp_path / "download", 0)
+    assert chromium.find() == download
 
 
 def test_chromium_says_in_one_line_what_to_install(monkeypatch):
@@ -150,6 +223,26 @@ def test_a_missing_python_gets_one_line(tmp_path, prelude, said):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("state", ["no pip", "old", "whole"])
+def test_a_half_made_environment_is_made_anew(tmp_path, state):
+    venv = tmp_path / ".venv"
+    if state == "no pip":
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    else:
+        (venv / "bin").mkdir(parents=True)
+        program(venv / "bin" / "python", int(state == "old"))
+    (venv / "mark").touch()
+    # Only what would install something is left out.
+    prelude = """call = subprocess.call
+subprocess.call = lambda command, **options: 0 if "install" in command else call(command, **options)
+"""
+    done = run_environment(tmp_path, prelude)
+    assert done.returncode == 0, done.stderr
+    assert (venv / "mark").exists() == (state == "whole")
+    assert (venv / ".book").exists()
+    subprocess.run([venv / "bin" / "python", "-m", "pip", "--version"], check=True)
+
+
 def test_an_old_python_can_read_what_it_runs():
     source = (ROOT / "tools" / "environment.py").read_text()
     compile(source, "environment.py", "exec", dont_inherit=True)
@@ -188,6 +281,52 @@ def test_every_dependency_is_pinned():
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)
         assert requirement.specifier.contains(pinned[name], prereleases=True), name
+
+
+# the package as others get it
+
+
+def test_the_wheel_made_from_the_sdist_has_every_table(tmp_path):
+    checkout, dist, unpacked = tmp_path / "checkout", tmp_path / "dist", tmp_path / "unpacked"
+    for part in ("src", "book/experiments"):
+        shutil.copytree(ROOT / part, checkout / part)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, checkout)
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(dist), "-t"]
+    subprocess.run([*build, "sdist"], cwd=checkout, check=True)
+    (sdist,) = dist.glob("*.tar.gz")
+    shutil.unpack_archive(sdist, unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    subprocess.run([*build, "wheel"], cwd=source, check=True)
+    (wheel,) = dist.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tables = {path.name for path in (ROOT / "book" / "experiments").glob("*.csv")}
+    assert tables
+    assert {name for name in names if "/tables/" in name} == {
+        f"attnbook/tables/{name}" for name in tables
+    }
+    package = ROOT / "src"
+    code = {str(path.relative_to(package)) for path in package.rglob("*.*") if path.is_file()}
+    assert {name for name in code if "__pycache__" not in name} <= names
+
+
+# the build of the site
+
+
+def test_the_build_is_strict_and_fails_again(tmp_path, monkeypatch, capfd):
+    """A second build reads no page anew: what the first one saw must not be forgotten."""
+    write_mini_book(tmp_path, {"index.md": "# A\n\n{py:func}`one`, {py:func}`two`.\n"})
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("BOOK_REPOSITORY_URL", "")
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["site"])
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="problems"):
+            site.main()
+        said = "".join(capfd.readouterr())
+        assert "reference target not found: one" in said
+        assert "reference target not found: two" in said
 
 
 # the last line of `make test`

@@ -11,15 +11,16 @@ import sys
 from tools import notebooks
 from tools.notebooks import ROOT
 
-ADDRESS = re.compile(r"https://[\w.-]+/[\w./-]+")
 INSTALL = re.compile(r"^(\s*%pip install .*?)\"?attnbook\b.*$", re.MULTILINE)
 BUTTONS = re.compile(r"(?m)^(repository:\n(?:[ \t]+.*\n)*?[ \t]+url:).*$")
 
 
 def rewrite(root: pathlib.Path, address: str) -> list[pathlib.Path]:
-    """Write the address where it belongs; returns the files that changed."""
-    changed = []
-    for path in notebooks.every(root / "book"):
+    """Write the address where it belongs, or nowhere; returns the files that changed."""
+    changed, paths = [], notebooks.every(root / "book")
+    if late := [path.name for path in paths if notebooks.behind(path, root)]:
+        sys.exit(f"the text of {', '.join(late)} is newer than the notebook: run `make text` first")
+    for path in paths:
         nb = notebooks.read(path)
         if point(nb, address):
             notebooks.write(path, nb)
@@ -51,8 +52,9 @@ def point(nb: notebooks.NotebookNode, address: str) -> bool:
 
 
 def main() -> None:
-    address = sys.argv[1].removesuffix("/").removesuffix(".git") if len(sys.argv) == 2 else ""
-    if not ADDRESS.fullmatch(address):
+    site = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "repository.py")
+    address = site.address(sys.argv[1]) if len(sys.argv) == 2 else None
+    if not address:
         sys.exit("say which repository: make address REPO=https://github.com/owner/name")
     for path in rewrite(ROOT, address):
         print(f"{path.relative_to(ROOT)} points at {address}")

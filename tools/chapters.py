@@ -17,7 +17,6 @@ from nbformat import NotebookNode
 from tools import checks, notebooks
 from tools.notebooks import BOOK, ROOT
 
-TEXT = ROOT / ".text"
 CELL_SECONDS = 600
 
 
@@ -31,13 +30,16 @@ class RunError(Exception):
 def run(path: pathlib.Path) -> tuple[float, float]:
     """Execute a notebook from top to bottom in a fresh kernel and store its outputs.
 
-    A failing cell leaves the stored notebook as it was.
+    A failing cell leaves the stored notebook as it was, and so does an edit made meanwhile.
 
     Returns:
         Wall seconds and the peak memory of the kernel in MB.
     """
     start = time.perf_counter()
+    before = path.read_bytes()
     nb, megabytes = execute(notebooks.read(path), path)
+    if path.read_bytes() != before or notebooks.behind(path):
+        raise RunError(f"{path.name} was edited while it ran, and is as you left it: run it again")
     notebooks.write(path, nb)
     return time.perf_counter() - start, megabytes
 
@@ -117,9 +119,8 @@ def chosen(chapter: str | None, book: pathlib.Path = BOOK) -> list[pathlib.Path]
 
 def command_run(chapter: str | None) -> None:
     for path in chosen(chapter):
-        text = text_of(path)
-        if text.exists() and text.stat().st_mtime > path.stat().st_mtime:
-            sys.exit(f"{text.relative_to(ROOT)} is newer than its notebook: run `make text` first")
+        if notebooks.behind(path):
+            sys.exit(f"the text of {path.name} is newer than the notebook: run `make text` first")
         print(f"{path.name} ...", flush=True)
         try:
             seconds, megabytes = run(path)
@@ -131,29 +132,33 @@ def command_run(chapter: str | None) -> None:
 # text
 
 
-def text_of(path: pathlib.Path) -> pathlib.Path:
-    """The text that jupytext pairs with a notebook."""
-    inside = path.relative_to(BOOK) if path.is_relative_to(BOOK) else pathlib.Path(path.name)
-    return TEXT / inside.with_suffix(".md")
+def command_text(new: str | None) -> None:
+    sync(ROOT, new)
 
 
-def command_text() -> None:
-    sync(ROOT)
+def sync(root: pathlib.Path, new: str | None = None) -> None:
+    """Bring notebooks and texts together, the newer side of each pair winning.
 
-
-def sync(root: pathlib.Path) -> None:
-    """Bring notebooks and texts together, the newer side of each pair winning."""
+    A text without a notebook is what a renamed or deleted chapter leaves: only `new` becomes one.
+    """
     from jupytext.cli import jupytext
 
     book, texts = root / "book", root / ".text"
     stems = {p.relative_to(book).with_suffix("") for p in notebooks.every(book)}
-    stems |= {p.relative_to(texts).with_suffix("") for p in texts.rglob("*.md")}
+    written = {p.relative_to(texts).with_suffix("") for p in texts.rglob("*.md")}
+    if new and pathlib.Path(new) not in stems | written:
+        sys.exit(f"there is no .text/{new}.md to begin the chapter with")
+    if new:
+        stems.add(pathlib.Path(new))
     for stem in sorted(stems):
         pair = [book / f"{stem}.ipynb", texts / f"{stem}.md"]
         jupytext(["--quiet", "--sync", str(next(p for p in pair if p.exists()))])
         tidy(pair[0])
         pair[0].touch()  # jupytext writes the text last; neither side is ahead now
         print(f"book/{stem}.ipynb and .text/{stem}.md agree")
+    if left := sorted(written - stems):
+        names = ", ".join(f".text/{stem}.md" for stem in left)
+        sys.exit(f"no notebook for {names}: remove it, or begin a chapter: make text NEW={left[0]}")
 
 
 def tidy(path: pathlib.Path) -> None:
@@ -194,7 +199,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tools.chapters", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("run").add_argument("chapter", nargs="?")
-    for verb in ("text", "claims", "widgets", "check"):
+    verbs.add_parser("text").add_argument("new", nargs="?")
+    for verb in ("claims", "widgets", "check"):
         verbs.add_parser(verb)
     arguments = vars(parser.parse_args())
     globals()["command_" + arguments.pop("verb")](**arguments)

@@ -4,7 +4,6 @@
 """
 
 import os
-import pathlib
 import platform
 import shutil
 import subprocess
@@ -18,21 +17,26 @@ MISSING = (
 
 
 def find() -> str | None:
-    """The path of a Chromium: $CHROMIUM, one on the path, or one that Playwright has fetched."""
+    """The path of a Chromium that starts: $CHROMIUM, or on the path, or fetched by Playwright."""
     if named := os.environ.get("CHROMIUM"):
-        return named
+        return named if works(named) else sys.exit(f"CHROMIUM={named} does not start")
     if found := next(filter(works, map(shutil.which, NAMES)), None):
         return found
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
-    return path if pathlib.Path(path).exists() else None
+    return path if works(path) else None
 
 
 def works(path: str | None) -> bool:
     """Whether a Chromium starts: some systems have a stub that only says what to install."""
-    return bool(path) and not subprocess.run([path, "--version"], capture_output=True).returncode
+    if not path:
+        return False
+    try:
+        return not subprocess.run([path, "--version"], capture_output=True).returncode
+    except OSError:
+        return False
 
 
 def install() -> None:

@@ -20,7 +20,7 @@ OLDEST = (3, 11)
 def main():
     kind = sys.argv[1]
     os.chdir(ROOT)
-    if not PYTHON.exists():
+    if not usable():
         create()
     pip("pip")  # a fresh environment's pip may not know --group
     if kind == "test":
@@ -30,6 +30,15 @@ def main():
     if kind == "test":
         pip("--no-build-isolation", "--editable", ".")
     (VENV / (".%s" % kind)).touch()
+
+
+def usable():
+    """Whether there is an environment, whole and new enough: a set-up may have been interrupted."""
+    check = "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)
+    try:
+        return not subprocess.call([str(PYTHON), "-c", check], stderr=subprocess.DEVNULL)
+    except OSError:
+        return False
 
 
 def create():
@@ -42,7 +51,7 @@ def create():
             "make PYTHON=/path/to/python" % (OLDEST + tuple(sys.version_info[:2]))
         )
     print("Setting up .venv; the first time takes some minutes.", flush=True)
-    if subprocess.call([found, "-m", "venv", str(VENV)], stdout=subprocess.DEVNULL):
+    if subprocess.call([found, "-m", "venv", "--clear", str(VENV)], stdout=subprocess.DEVNULL):
         shutil.rmtree(str(VENV), ignore_errors=True)
         sys.exit("Python's venv module is needed: install python3-venv (Debian, Ubuntu).")
 

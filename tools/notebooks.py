@@ -50,6 +50,19 @@ def amend(path: pathlib.Path, nb: NotebookNode) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
+def text_of(path: pathlib.Path, root: pathlib.Path = ROOT) -> pathlib.Path:
+    """The text that jupytext pairs with a notebook."""
+    book = root / "book"
+    inside = path.relative_to(book) if path.is_relative_to(book) else pathlib.Path(path.name)
+    return (root / ".text" / inside).with_suffix(".md")
+
+
+def behind(path: pathlib.Path, root: pathlib.Path = ROOT) -> bool:
+    """Whether a notebook's text was edited since: writing the notebook would lose the edit."""
+    text = text_of(path, root)
+    return text.exists() and text.stat().st_mtime_ns > path.stat().st_mtime_ns
+
+
 def code_cells(nb: NotebookNode) -> list[NotebookNode]:
     """The cells that an execution counts."""
     return [c for c in nb.cells if c.cell_type == "code" and c.source.strip()]
@@ -102,8 +115,12 @@ def widget_class(model: dict) -> str:
 
 def widget_sources(root: pathlib.Path = ROOT) -> ModuleType:
     """The module that knows each widget's files, loaded without importing the package."""
-    path = root / "src" / "attnbook" / "widgets" / "_source.py"
-    spec = importlib.util.spec_from_file_location("widget_sources", path)
+    return load(root / "src" / "attnbook" / "widgets" / "_source.py")
+
+
+def load(path: pathlib.Path) -> ModuleType:
+    """A module that is no part of a package on the path."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
