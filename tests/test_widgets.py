@@ -15,6 +15,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from matplotlib.figure import Figure as Picture
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature, _source, format_number
@@ -85,7 +87,7 @@ def test_refusal_names_the_map() -> None:
         ({"keys": ["a", "b", "c", 4]}, "keys must be strings, not int: 4"),
         ({"other": ROWS[:, :3]}, r"other has shape \(3, 3\); it must be \(2, 3, 4\)"),
         ({"keys": ["a", "b", "c", "\ud83d"]}, "keys must be Unicode text; half a character"),
-        ({"names": ["one"]}, "names must name the two maps, not 1"),
+        ({"names": ["one"]}, "names must be 2 texts, not 1"),
         ({"axes": [("head", ["a"])]}, r"axes give \(1,\) labels; .* weights are \(2,\)"),
         ({"axes": [("head", "ab")]}, "labels of axis 'head' must be a list"),
         ({"name": "Learnt map"}, "name must be like 'learnt-map'"),
@@ -150,6 +152,57 @@ def test_heatmap_state_follows_python() -> None:
         widget.weights = ROWS
 
 
+def test_a_second_map_can_come_later() -> None:
+    widget = AttentionHeatmap(np.stack([ROWS, ROWS]), QUERIES, KEYS)
+    for other, says in (
+        (np.full((2, 2), np.nan), r"other has shape \(2, 2\); it must be \(2, 3, 4\) like weights"),
+        (np.stack([ROWS] * 3), r"other has shape \(3, 3, 4\)"),
+        (changed(2, 1, np.nan), r"other: row 2 \('vierzig'\) holds NaN"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            widget.other = other
+        assert widget.other is None
+    widget.other = ROWS
+    assert len(widget.get_state()["other"]) == 2 * ROWS.size
+    widget.other = np.stack([ROWS, ROWS])
+    widget.other = None
+    assert widget.get_state()["other"] == b""
+    tokens = [str(i) for i in range(128)]
+    large = AttentionHeatmap(np.stack([np.eye(128)] * 16), tokens, tokens)
+    with pytest.raises(ValueError, match="take 1,048,576 bytes"):
+        large.other = large.weights
+
+
+@pytest.mark.parametrize(
+    ("trait", "wrong", "right"),
+    [
+        ("query_tokens", ["a", "b"], ["a", "b", "c"]),
+        ("key_tokens", ["a", "b", "c"], ["a", "b", "c", "d"]),
+        ("key_tokens", ["a", "b", "c", "\ud83d"], ["a", "b", "c", "d"]),
+        ("names", ["learnt"], ["learnt", "gold"]),
+        ("axes", [["step", ["1"]]], [["step", ["100", "600"]]]),
+        ("axes", [], [["step", ["100", "600"]]]),
+    ],
+)
+def test_heatmap_texts_keep_their_lengths(trait: str, wrong: Any, right: Any) -> None:
+    widget = AttentionHeatmap(np.stack([ROWS, ROWS]), QUERIES, KEYS)
+    before = getattr(widget, trait)
+    with pytest.raises(ValueError):
+        setattr(widget, trait, wrong)
+    assert getattr(widget, trait) == before
+    setattr(widget, trait, right)
+    assert getattr(widget, trait) == right
+
+
+def test_rows_at_the_edge_of_the_tolerance() -> None:
+    keys = [str(j) for j in range(120)]
+    weights = np.full((1, 120), 546.6 / 65535)  # sums to 1.0009; kept as 547, which sums to 1.0016
+    widget = AttentionHeatmap(weights, ["q"], keys)
+    widget.weights = widget.weights[:, ::-1]
+    with pytest.raises(ValueError, match="must sum to 1"):
+        widget.weights = np.full((1, 120), 547.2 / 65535)
+
+
 def test_axes_have_names_without_being_named() -> None:
     assert AttentionHeatmap([ROWS] * 2, QUERIES, KEYS).axes == [["map", ["1", "2"]]]
     four = AttentionHeatmap([[ROWS], [ROWS]], QUERIES, KEYS).axes
@@ -210,6 +263,28 @@ def test_temperature_state_follows_the_browser() -> None:
     for trait, value in (("context", 2), ("temperature", -0.1), ("logits", np.arange(3))):
         with pytest.raises(ValueError, match=f"{trait} must"):
             setattr(widget, trait, value)
+
+
+@pytest.mark.parametrize(
+    ("trait", "wrong", "right"),
+    [
+        ("labels", ["a", "b"], ["a", "b", "d"]),
+        ("contexts", ["x"], ["x", "z"]),
+        ("contexts", [], ["x", "z"]),
+        ("top", 0, 1),
+    ],
+)
+def test_temperature_texts_keep_their_lengths(trait: str, wrong: Any, right: Any) -> None:
+    widget = SoftmaxTemperature([[1, 2, 3], [3, 2, 1]], ["a", "b", "c"], contexts=["x", "y"])
+    before = getattr(widget, trait)
+    with pytest.raises(ValueError, match=f"{trait} must be"):
+        setattr(widget, trait, wrong)
+    assert getattr(widget, trait) == before
+    setattr(widget, trait, right)
+    assert getattr(widget, trait) == right
+    if trait != "top":
+        with pytest.raises(ValueError, match="contexts must be 0 texts, not 1"):
+            SoftmaxTemperature([1, 2], ["a", "b"]).contexts = ["x"]
 
 
 def test_softmax_limits() -> None:
@@ -311,6 +386,41 @@ def test_picture_shows_the_weights() -> None:
         for w in ([[1.0, 0.0]], [[0.0, 0.0]])
     )
     assert (dark < 80).mean() > (light < 80).mean() + 0.1
+
+
+def test_picture_draws_the_largest_and_the_rest() -> None:
+    logits = np.array([0.5, 3.0, -1.0, 2.0, 1.0, 0.0])
+    widget = SoftmaxTemperature(logits, list("abcdef"), top=2, temperature=0.5)
+    picture = Picture()
+    widget.draw(picture)
+    (axis,) = picture.axes
+    p = softmax(logits, 0.5)
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["b", "d", "4 others"]
+    drawn = [bar.get_width() for bar in axis.patches if isinstance(bar, Rectangle)]
+    assert drawn == pytest.approx([p[1], p[3], p[[0, 2, 4, 5]].sum()])
+    shown = [text.get_text() for text in axis.texts]
+    assert shown == [format_number(x) for x in drawn]
+
+
+def test_picture_stretches_its_colours() -> None:
+    weights = np.stack([np.full((3, 4), 0.25), ROWS])
+    widget = AttentionHeatmap(weights, QUERIES, KEYS, other=np.zeros((3, 4)))
+
+    def limits() -> list[tuple[float, float]]:
+        picture = Picture()
+        widget.draw(picture)
+        return [image.get_clim() for panel in picture.axes for image in panel.images]
+
+    assert not widget.stretch and limits() == [(0, 1), (0, 1)]
+    plain = widget.png()
+    widget.set_state({"stretch": True})  # as the browser sends it
+    assert widget.stretch and limits() == [(0, pytest.approx(0.25, abs=1e-5))] * 2
+    assert widget.png() != plain
+    widget.index = [1]
+    assert limits()[0] == (0, pytest.approx(0.7, abs=1e-5))
+    nothing = AttentionHeatmap(np.zeros((3, 4)), QUERIES, KEYS, stretch=True)
+    assert nothing.get_state()["stretch"] is True
+    assert len(nothing.png()) <= 25_000
 
 
 @pytest.mark.filterwarnings("error")

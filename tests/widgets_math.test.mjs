@@ -101,6 +101,12 @@ test("colours run evenly in lightness, and text on each is readable", () => {
   close(math.oklch(0.452014, 0.313214, 264.052), [0, 0, 255], 1);
 });
 
+test("shades run from none to the largest, whatever that is", () => {
+  for (let level = 0; level < 65536; level += 17) assert.equal(math.shade(level, 65535), level >> 8);
+  for (const most of [512, 5000, 65535]) assert.deepEqual([0, most / 2, most].map((n) => math.shade(n, most)), [0, 127, 255]);
+  assert.equal(math.shade(0, 0), 0);
+});
+
 test("a link keeps one part for each widget", () => {
   const link = math.writeLink("", "map", { query: [3], index: [0, 1] });
   assert.equal(link, "#w.map=query:3;index:0,1");

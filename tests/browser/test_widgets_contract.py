@@ -102,9 +102,23 @@ def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.evaluate(FRAME)
     assert readout.text_content() == "query q → key b · weight 0.500"
     assert page.locator("canvas").evaluate("(canvas) => canvas.width") > 50
+    page.evaluate("model.fromKernel('stretch', true)")
+    page.evaluate(FRAME)
+    assert page.get_by_role("checkbox").is_checked()
+    assert page.locator(".attn-scale").text_content() == "weight 00.500"
+    page.get_by_role("checkbox").click()
+    assert page.evaluate("[model.get('stretch'), unsaved.size]") == [False, 0]
     page.mouse.click(*centre(page, "canvas"))
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("[model.get('query'), model.get('index')]") == [-1, [0]]
+    one = encoded(AttentionHeatmap([[1, 0]], ["q"], ["a", "b"]).get_state()["weights"])
+    page.evaluate("(one) => model.fromKernel('other', bytes(one))", one)  # Python adds a second map
+    assert page.locator("canvas").count() == 2
+    page.evaluate("model.fromKernel('query', 0), model.fromKernel('key', 0)")
+    page.evaluate(FRAME)
+    assert readout.text_content() == "query q → key a · weights 0.250 · other 1.000"
+    page.evaluate("model.fromKernel('other', bytes(''))")
+    assert [page.locator("canvas").count(), page.locator(".attn").count()] == [1, 1]
     finish(page, errors)
 
 

@@ -9,30 +9,11 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import AttentionHeatmap, format_number
+from tests.browser.widget_pages import EVERYWHERE, HOSTILE, settle, widget
 
 SOURCE = ["two", "hundred", "forty", "three", "</s>"]
+STEPS = [("step", ["1", "2"])]
 TARGET = ["zwei", "hundert", "drei", "und", "vierzig", "<end>"]
-HOSTILE = [
-    "<img src=x onerror=document.title='hacked'>",
-    '"quo\'te" &amp; <b>',
-    "שלום עולם",
-    "👩‍👩‍👧‍👦",
-    "long" * 60,
-    "",
-]
-EVERYWHERE = pytest.mark.parametrize(
-    "where",
-    [
-        {"scheme": scheme, "theme": theme, "width": width}
-        for scheme, theme, width in (
-            ("http", "light", 1280),
-            ("http", "dark", 390),
-            ("file", "light", 390),
-            ("file", "dark", 1280),
-        )
-    ],
-    ids=lambda where: "-".join(map(str, where.values())),
-)
 
 
 def learnt() -> np.ndarray:
@@ -48,6 +29,8 @@ def widgets() -> list[AttentionHeatmap]:
     near = np.exp(-np.abs(np.subtract.outer(np.arange(128), np.arange(128))) / 4)
     band = near / near.sum(-1, keepdims=True)
     wide = np.full((3, 50), 1 / 50)
+    raw = np.random.default_rng(3).uniform(0.7, 1.3, (2, 3, 14)) ** [[[1]], [[2]]]
+    pale = raw / raw.sum(-1, keepdims=True)  # shares about 1/14, the second step's wider apart
     return [
         AttentionHeatmap(
             learnt(),
@@ -66,10 +49,14 @@ def widgets() -> list[AttentionHeatmap]:
         AttentionHeatmap([[1.0]], ["a"], ["b"], name="one"),
         AttentionHeatmap(band, many, many, name="largest"),
         AttentionHeatmap(wide, list("abc"), many[:50], name="wide"),
+        AttentionHeatmap(
+            pale, list("abc"), [f"key{j}" for j in range(14)], axes=STEPS, name="pale"
+        ),
+        AttentionHeatmap(wide, list("abc"), many[:50], stretch=True, name="deep"),
     ]
 
 
-MAP, SECOND, ODD, ONE, LARGEST, WIDE = range(6)
+MAP, SECOND, ODD, ONE, LARGEST, WIDE, PALE, DEEP = range(8)
 SHOWN = widgets()  # `weights` of these are the numbers that the page must show
 
 
@@ -87,15 +74,9 @@ def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Pa
     return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
-def widget(page: Page, n: int) -> Locator:
-    return page.locator(".attn").nth(n)
-
-
 def text(widget: Locator, what: str) -> str:
     """What an element says once the next frame is drawn."""
-    widget.page.evaluate(
-        "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
-    )
+    settle(widget.page)
     return " ".join((widget.locator(f".attn-{what}").first.text_content() or "").split())
 
 
@@ -253,6 +234,85 @@ def test_selector_changes_the_map(open_page: Callable[..., Page]) -> None:
     first.get_by_role("combobox", name="step", exact=True).select_option("600")
     assert f"learnt {number(1, 0, 1)}" in text(first, "readout")
     assert number(0, 0, 1) != number(1, 0, 1)
+
+
+def colours(widget: Locator) -> list[list[int]]:
+    """The commonest colours of the map, which are those of its cells and its page."""
+    settle(widget.page)
+    return widget.locator("canvas").evaluate(
+        """(canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const counts = new Map();
+          for (let i = 0; i < data.length; i += 4) if (data[i + 3] === 255) {
+            const colour = [data[i], data[i + 1], data[i + 2]].join();
+            counts.set(colour, (counts.get(colour) ?? 0) + 1);
+          }
+          return [...counts].filter(([, n]) => n > 60).map(([c]) => c.split(",").map(Number));
+        }"""
+    )
+
+
+DEEPEST = {"light": [17, 48, 124], "dark": [196, 236, 255]}
+
+
+@EVERYWHERE
+def test_colours_stretch_to_the_largest(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    page = open_page(**where)
+    pale, deepest = widget(page, PALE), DEEPEST[where["theme"]]
+    box = pale.get_by_role("checkbox", name="colour to the largest", exact=True)
+    label = pale.locator(".attn-check")
+    legend = [f"weight 0{format_number(SHOWN[PALE].weights[step].max())}" for step in (0, 1)]
+    assert legend[0] != legend[1]
+    focus(pale)
+    press(page, "ArrowRight", "ArrowRight")
+    numbers, shades = text(pale, "readout"), backgrounds(pale)
+    assert (text(pale, "scale"), box.is_checked()) == ("weight 01", False)
+    assert deepest not in colours(pale)
+
+    area = label.bounding_box()
+    assert area and area["height"] >= 32 and area["x"] + area["width"] <= where["width"]
+    label.click()
+    assert (text(pale, "scale"), box.is_checked()) == (legend[0], True)
+    assert deepest in colours(pale)
+    spread = max(backgrounds(pale)) - min(backgrounds(pale))
+    assert spread > 3 * (max(shades) - min(shades))
+    assert text(pale, "readout") == numbers
+    pale.get_by_role("combobox", name="step", exact=True).select_option("2")
+    assert text(pale, "scale") == legend[1]  # the largest on view, not of all steps
+
+    pale.get_by_role("button", name="Copy link").click()
+    assert page.url.endswith("#w.pale=query:0;key:1;index:1;stretch:1")
+    fresh = widget(open_page("#" + page.url.split("#")[1], **where), PALE)
+    assert fresh.get_by_role("checkbox").is_checked() and text(fresh, "scale") == legend[1]
+    pale.get_by_role("button", name="Reset").click()
+    assert (text(pale, "scale"), box.is_checked()) == ("weight 01", False)
+    assert deepest not in colours(pale)
+
+    box.focus()
+    press(page, "Space")
+    assert (text(pale, "scale"), box.is_checked()) == (legend[0], True)
+    press(page, "Space")
+    assert (text(pale, "scale"), box.is_checked()) == ("weight 01", False)
+    if where["width"] < 600:
+        label.tap()
+        assert (text(pale, "scale"), box.is_checked()) == (legend[0], True)
+    assert not widget(page, SECOND).get_by_role("checkbox").is_checked()
+
+
+def test_a_map_can_start_stretched(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    deep = widget(page, DEEP)
+    assert text(deep, "scale") == "weight 00.020"
+    assert DEEPEST["light"] in colours(deep) and DEEPEST["light"] not in colours(widget(page, WIDE))
+    deep.locator(".attn-check").click()
+    deep.get_by_role("button", name="Copy link").click()
+    assert page.url.endswith("#w.deep=stretch:0")
+    fresh = widget(open_page("#w.deep=stretch:0"), DEEP)
+    assert text(fresh, "scale") == "weight 01"
+    deep.get_by_role("button", name="Reset").click()
+    assert text(deep, "scale") == "weight 00.020"
 
 
 def test_row_is_highlighted(open_page: Callable[..., Page]) -> None:

@@ -10,31 +10,11 @@ from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import SoftmaxTemperature, format_number
 from attnbook.widgets.temperature import softmax
+from tests.browser.widget_pages import EVERYWHERE, HOSTILE, settle, widget
 
 WORDS = ["We", "wash", "our", "cats"]
 SCALED = np.array([13, 24, 20, 12]) / 8
 MANY = 4000
-HOSTILE = [
-    "<img src=x onerror=document.title='hacked'>",
-    '"quo\'te" &amp; <b>',
-    "שלום עולם",
-    "👩‍👩‍👧‍👦",
-    "long" * 60,
-    "",
-]
-EVERYWHERE = pytest.mark.parametrize(
-    "where",
-    [
-        {"scheme": scheme, "theme": theme, "width": width}
-        for scheme, theme, width in (
-            ("http", "dark", 1280),
-            ("http", "light", 390),
-            ("file", "dark", 390),
-            ("file", "light", 1280),
-        )
-    ],
-    ids=lambda where: "-".join(map(str, where.values())),
-)
 
 
 def vocabulary() -> np.ndarray:
@@ -70,15 +50,6 @@ def path(widget_page: Callable[[list[Any]], Path]) -> Path:
 @pytest.fixture
 def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
     return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
-
-
-def widget(page: Page, n: int) -> Locator:
-    return page.locator(".attn").nth(n)
-
-
-def settle(page: Page) -> None:
-    """Until the next frame is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
 
 def bars(widget: Locator) -> list[str]:

@@ -1,6 +1,6 @@
 // AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
 import { LEVELS, cellAt, drawCells, layout, paint, readTheme } from "./canvas.js";
-import { format, unpackWeights, visible } from "./math.js";
+import { format, shade, unpackWeights, visible } from "./math.js";
 import { h, onTheme, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 const between = (n, low, high) => Math.min(high, Math.max(low, Math.trunc(n)));
@@ -10,6 +10,7 @@ function render({ model, el }) {
   const title = model.get("title"), names = model.get("names"), area = rows.length * columns.length;
   const labels = [model.get("query_label"), model.get("key_label")], [rowName, columnName] = labels;
   let weights, theme, at, cells; // `theme`, `at` (where things lie) and `cells` (their pictures) are made when needed
+  let most = LEVELS; // the weight of the deepest colour
   let hover = null, tipAt = 0; // the cell under a pointer that has not chosen it; the map with the tooltip
 
   // The map on view of each kind; one [query, key] map serves every position of the selectors.
@@ -32,7 +33,8 @@ function render({ model, el }) {
   }));
   const numbered = rows.map((text, i) => `${i + 1} · ${visible(text).slice(0, 60)}`);
   const querySelect = select(rowName, ["none", ...numbered], (n) => choose({ i: n - 1, j: n ? chosen().j : -1 }));
-  const gradient = h("i", { "aria-hidden": "true" });
+  const gradient = h("i", { "aria-hidden": "true" }), end = h("span");
+  const stretch = h("input", { type: "checkbox", onchange: () => put(model, { stretch: stretch.checked }) });
   const canvases = weights.map(() => h("canvas", { "aria-hidden": "true" }));
   const application = h("div", {
     className: "attn-maps", tabIndex: 0, role: "application", "aria-roledescription": "attention map",
@@ -49,18 +51,19 @@ function render({ model, el }) {
   const tables = h("div");
   const details = h("details", { ontoggle: fillTables }, h("summary", {}, "Table of the weights"), tables);
   const state = stateControls(el, model.get("name"),
-    () => ({ query: [model.get("query")], key: [model.get("key")], index: model.get("index") }),
-    ({ query: [i], key: [j], index }) => {
+    () => ({ query: [model.get("query")], key: [model.get("key")], index: model.get("index"), stretch: [Number(model.get("stretch"))] }),
+    ({ query: [i], key: [j], index, stretch: [on] }) => {
       hover = null;
       put(model, {
         query: between(i, -1, rows.length - 1), key: between(j, -1, columns.length - 1),
-        index: axes.map(([, options], d) => between(index[d] ?? 0, 0, options.length - 1)),
+        index: axes.map(([, options], d) => between(index[d] ?? 0, 0, options.length - 1)), stretch: on > 0,
       });
     });
   const root = h("div", { className: "attn", role: "group", "aria-label": title || "Attention map" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, ...selectors.map((s) => s.node), querySelect.node,
-      h("span", { className: "attn-scale" }, "weight 0", gradient, "1")),
+      h("span", { className: "attn-scale" }, "weight 0", gradient, end),
+      h("label", { className: "attn-field attn-check" }, stretch, "colour to the largest")),
     application, readout, ...texts, heard, tip, state.bar, details);
 
   // ---- what a cell says, to see (tokens isolated) and to hear
@@ -101,7 +104,12 @@ function render({ model, el }) {
       at = { ...layout(canvases[0].getContext("2d"), width, rows, columns, labels, theme), limit: width };
       cells = null;
     }
-    cells ??= maps().map((map) => drawCells(at, map, theme));
+    if (!cells) {
+      most = (model.get("stretch") && maps().reduce((top, map) => map.reduce((a, b) => Math.max(a, b), top), 0)) || LEVELS;
+      cells = maps().map((map) => drawCells(at, map, most, theme));
+    }
+    stretch.checked = model.get("stretch");
+    end.textContent = most === LEVELS ? "1" : format(most / LEVELS);
     gradient.style.background = `linear-gradient(to right, ${theme.colours.filter((_, n) => n % 17 === 0).map((c) => c.css)})`;
     selectors.forEach(({ list }, d) => (list.selectedIndex = model.get("index")[d]));
     querySelect.list.selectedIndex = chosen().i + 1;
@@ -109,7 +117,7 @@ function render({ model, el }) {
     readout.replaceChildren(...seen({ i, j }));
     maps().forEach((map, m) => {
       words[m].forEach((word, n) => {
-        const colour = i < 0 ? null : theme.colours[level(map, i, n) >> 8];
+        const colour = i < 0 ? null : theme.colours[shade(level(map, i, n), most)];
         word.style.cssText = colour ? `background: ${colour.css}; color: ${colour.ink}` : "";
         word.title = i < 0 ? columns[n] : `${columns[n]}: ${weight(map, i, n)}`;
         word.classList.toggle("attn-at", n === j);
@@ -182,10 +190,15 @@ function render({ model, el }) {
   application.addEventListener("blur", () => (tip.hidden = true));
 
   // ---- life
-  const renew = () => { unpack(); redraw(); fillTables(); };
+  const renew = () => {
+    unpack();
+    if (weights.length !== canvases.length) return again(); // a second map came or went
+    redraw();
+    fillTables();
+  };
   const changes = {
     "change:query": ask, "change:key": ask, "change:index": () => { redraw(); fillTables(); },
-    "change:weights": renew, "change:other": renew,
+    "change:weights": renew, "change:other": renew, "change:stretch": redraw,
   };
   for (const [event, react] of Object.entries(changes)) model.on(event, react);
   el.append(root);
@@ -194,7 +207,7 @@ function render({ model, el }) {
   const stopTheme = onTheme(() => { theme = null; redraw(); });
   state.start();
   draw();
-  return () => {
+  let stop = () => {
     for (const [event, react] of Object.entries(changes)) model.off(event, react);
     sizes.disconnect();
     stopTheme();
@@ -202,6 +215,8 @@ function render({ model, el }) {
     ask.cancel();
     root.remove();
   };
+  const again = () => { stop(); stop = render({ model, el }); };
+  return () => stop();
 }
 
 export default { render };

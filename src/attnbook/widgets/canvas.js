@@ -1,5 +1,5 @@
 // Draws an attention map with its labels and cursor on a canvas.
-import { css, format, ink, ramp, visible } from "./math.js";
+import { css, format, ink, ramp, shade, visible } from "./math.js";
 import { isDark } from "./ui.js";
 
 export const LEVELS = 65535; // a weight is a 16-bit count of 1/65535
@@ -50,8 +50,9 @@ export function layout(ctx, width, rows, columns, names, theme) {
   };
 }
 
-// A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights.
-export function drawCells(at, map, theme) {
+// A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights, `most` the one
+// that gets the deepest colour.
+export function drawCells(at, map, most, theme) {
   const canvas = document.createElement("canvas"), ctx = sized(canvas, at);
   const gap = Math.min(at.w, at.h) >= 8 ? 1 : 0, numbers = at.w >= 34 && at.h >= 20;
   ctx.fillStyle = theme.line; // shows between the cells as a grid, or only around them where they are small
@@ -61,7 +62,7 @@ export function drawCells(at, map, theme) {
   for (let i = 0; i < at.rows; i++) {
     const y = at.y(i), height = at.y(i + 1) - y - gap;
     for (let j = 0; j < at.columns; j++) {
-      const level = map[i * at.columns + j], colour = theme.colours[level >> 8], x = at.x(j);
+      const level = map[i * at.columns + j], colour = theme.colours[shade(level, most)], x = at.x(j);
       ctx.fillStyle = colour.css;
       ctx.fillRect(x, y, at.x(j + 1) - x - gap, height);
       if (numbers && level >= 0.005 * LEVELS) {

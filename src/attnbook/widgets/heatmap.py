@@ -39,9 +39,11 @@ class AttentionHeatmap(Figure):
         query_label, key_label: what a row and a column stand for.
         title: the finding, drawn as the heading.
         name: a short slug for links and for showing the widget on other pages.
+        stretch: whether the deepest colour stands for the largest weight on view instead of 1, so
+            that small weights can be told apart; the reader can switch it. No number changes.
 
-    `query`, `key` (-1: none) and `index` (one position an axis) follow the reader where there is
-    a kernel, and set what is shown.
+    `query`, `key` (-1: none), `index` (one position an axis) and `stretch` follow the reader where
+    there is a kernel, and set what is shown.
     """
 
     _esm, _css = _source.load("AttentionHeatmap")
@@ -57,6 +59,7 @@ class AttentionHeatmap(Figure):
     query = traitlets.Int(-1).tag(sync=True)
     key = traitlets.Int(-1).tag(sync=True)
     index = traitlets.List(traitlets.Int()).tag(sync=True)
+    stretch = traitlets.Bool(False).tag(sync=True)
 
     def __init__(
         self,
@@ -71,11 +74,10 @@ class AttentionHeatmap(Figure):
         key_label: str = "key",
         title: str = "",
         name: str | None = None,
+        stretch: bool = False,
     ) -> None:
         queries, keys = as_tokens(queries, "queries"), as_tokens(keys, "keys")
         names = as_tokens(names, "names")
-        if len(names) != 2:
-            raise ValueError(f"names must name the two maps, not {len(names)}")
         shown = as_array(weights, "weights")
         if shown.ndim < 2:
             raise ValueError(f"weights must be [..., query, key], not of shape {shown.shape}")
@@ -84,19 +86,10 @@ class AttentionHeatmap(Figure):
         beside = None
         if other is not None:
             beside = as_array(other, "other")
-            if beside.shape not in (shown.shape, shown.shape[-2:]):
-                raise ValueError(
-                    f"other has shape {beside.shape}; it must be {shown.shape} like weights,"
-                    f" or one map of {shown.shape[-2:]} for all"
-                )
-            beside_axes = named_axes if beside.ndim == shown.ndim else []
-            beside = _checked(beside, queries, keys, beside_axes, "other")
+            _check_other(beside.shape, shown.shape)
+            beside = _checked(beside, queries, keys, named_axes, "other")
+        _check_size(shown, beside)
         content = _to_bytes(shown) + _to_bytes(beside)
-        if len(content) > MAX_BYTES:
-            raise ValueError(
-                f"the maps take {len(content):,} bytes at 2 a weight, more than {MAX_BYTES:,}:"
-                " show fewer layers, heads or steps"
-            )
         super().__init__(
             name=name,
             content=content + "\0".join([*queries, *keys]).encode("utf8"),
@@ -110,6 +103,7 @@ class AttentionHeatmap(Figure):
             query_label=query_label,
             key_label=key_label,
             index=[0] * len(named_axes),
+            stretch=stretch,
         )
 
     @traitlets.validate("query", "key")
@@ -134,13 +128,33 @@ class AttentionHeatmap(Figure):
     def _check_maps(self, proposal: Any) -> np.ndarray | None:
         """New maps from Python (weights during training) must fit the tokens as the first did."""
         trait, value = proposal["trait"].name, proposal["value"]
-        present = getattr(self, trait)
-        if value is None or present is None or not self.query_tokens:
-            return value  # being built: the constructor has checked
-        if value.shape != present.shape:
-            raise ValueError(f"{trait} must keep its shape {present.shape}, not {value.shape}")
-        axes = self.axes if value.ndim > 2 else []
-        return _checked(as_array(value, trait), self.query_tokens, self.key_tokens, axes, trait)
+        if value is None:
+            return None
+        sides = (self.query_tokens, self.key_tokens)
+        shape = (*(len(labels) for _, labels in self.axes), *map(len, sides))
+        if trait == "other":
+            _check_other(value.shape, shape)
+        elif value.shape != shape:
+            raise ValueError(f"weights must keep its shape {shape}, not {value.shape}")
+        value = _checked(as_array(value, trait), *sides, self.axes, trait)
+        if trait == "other":
+            _check_size(self.weights, value)
+        return value
+
+    @traitlets.validate("query_tokens", "key_tokens", "names")
+    def _check_texts(self, proposal: Any) -> list[str]:
+        trait, value = proposal["trait"].name, as_tokens(proposal["value"], proposal["trait"].name)
+        rows, columns = self.weights.shape[-2:]
+        size = {"query_tokens": rows, "key_tokens": columns, "names": 2}[trait]
+        if len(value) != size:
+            raise ValueError(f"{trait} must be {size} texts, not {len(value)}")
+        return value
+
+    @traitlets.validate("axes")
+    def _check_axes(self, proposal: Any) -> list[list[Any]]:
+        return _named(
+            [(name, labels) for name, labels in proposal["value"]], self.weights.shape[:-2]
+        )
 
     def shown(self) -> list[np.ndarray]:
         """The map or maps `[query, key]` on view."""
@@ -158,10 +172,11 @@ class AttentionHeatmap(Figure):
 
     def draw(self, picture: Picture) -> None:
         maps = self.shown()
+        most = float(max(map(np.max, maps))) if self.stretch else 1.0
         panels = picture.subplots(1, len(maps), squeeze=False)[0]
         for panel, values, name in zip(panels, maps, self.names, strict=False):
             image = panel.imshow(
-                values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest"
+                values, cmap="Blues", vmin=0, vmax=most or 1, aspect="auto", interpolation="nearest"
             )
             for side, tokens, label in (
                 (panel.xaxis, self.key_tokens, self.key_label),
@@ -195,6 +210,23 @@ def _named(
     return named
 
 
+def _check_other(shape: tuple[int, ...], weights: tuple[int, ...]) -> None:
+    if shape not in (weights, weights[-2:]):
+        raise ValueError(
+            f"other has shape {shape}; it must be {weights} like weights,"
+            f" or one map of {weights[-2:]} for all"
+        )
+
+
+def _check_size(*maps: np.ndarray | None) -> None:
+    size = sum(len(_to_bytes(each)) for each in maps)
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"the maps take {size:,} bytes at 2 a weight, more than {MAX_BYTES:,}:"
+            " show fewer layers, heads or steps"
+        )
+
+
 def _checked(
     weights: np.ndarray, queries: list[str], keys: list[str], axes: list[list[Any]], what: str
 ) -> np.ndarray:
@@ -209,14 +241,17 @@ def _checked(
         raise ValueError(f"{what} of shape {weights.shape} holds no weight")
     if max(rows, columns) > MAX_SIDE:
         raise ValueError(f"{what} is {rows} x {columns}; a map has at most 128 x 128 weights")
+    kept = np.minimum(np.rint(weights * LEVELS), LEVELS) / LEVELS
+    # What a widget keeps can be given again: rounding moves a sum by half a level a key at most.
+    slack = TOLERANCE + (columns / (2 * LEVELS) if np.array_equal(kept, weights) else 0)
     sums = weights.sum(-1)
     fine = np.isfinite(weights).all(-1) & (weights >= 0).all(-1)
-    fine &= (np.abs(sums - 1) <= TOLERANCE) | (weights == 0).all(-1)
+    fine &= (np.abs(sums - 1) <= slack) | (weights == 0).all(-1)
     if not fine.all():
         *lead, row = np.argwhere(~fine)[0]
         values = weights[(*lead, row)]
         place = "".join(
-            f", {name} {labels[i]}" for (name, labels), i in zip(axes, lead, strict=True)
+            f", {name} {labels[i]}" for (name, labels), i in zip(axes, lead, strict=False)
         )
         if np.isnan(values).any():
             fault = "holds NaN"
@@ -227,4 +262,4 @@ def _checked(
         raise ValueError(
             f"{what}: row {row} ({queries[row]!r}){place} {fault}; its sum is {values.sum():.6g}"
         )
-    return np.minimum(np.rint(weights * LEVELS), LEVELS) / LEVELS
+    return kept

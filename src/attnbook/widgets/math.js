@@ -38,6 +38,9 @@ const SPAN = Math.log(HOTTEST / COLDEST);
 export const toSlider = (t) => Math.min(1, Math.max(0, Math.log(t / COLDEST) / SPAN));
 export const fromSlider = (x) => Number((COLDEST * Math.exp(SPAN * x)).toPrecision(3));
 
+// Which of 256 colours a level gets when the deepest stands for the level `most`.
+export const shade = (level, most) => Math.floor((256 * level) / (most + 1));
+
 // Binary traits arrive as a DataView: weights in 16 bits (0..65535 for 0..1), logits in 32 or 64.
 export function unpackWeights(view) {
   const levels = new Uint16Array((view?.byteLength ?? 0) / 2);

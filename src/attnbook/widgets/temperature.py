@@ -90,8 +90,6 @@ class SoftmaxTemperature(Figure):
             raise ValueError(f"{len(labels)} labels for logits of shape {values.shape}")
         if values.shape[:-1] != ((len(names),) if contexts is not None else ()):
             raise ValueError(f"{len(names)} contexts for logits of shape {values.shape}")
-        if top < 1:
-            raise ValueError(f"top must be at least 1, not {top}")
         _check_logits(values)
         content = _to_bytes(values)
         text = "\0".join([*labels, *names]).encode("utf8")
@@ -134,6 +132,21 @@ class SoftmaxTemperature(Figure):
             raise ValueError(f"logits must keep the shape {shape}, not {value.shape}")
         _check_logits(value)
         return value
+
+    @traitlets.validate("labels", "contexts")
+    def _check_texts(self, proposal: Any) -> list[str]:
+        trait, value = proposal["trait"].name, as_tokens(proposal["value"], proposal["trait"].name)
+        *contexts, labels = self.logits.shape
+        size = labels if trait == "labels" else sum(contexts)
+        if len(value) != size:
+            raise ValueError(f"{trait} must be {size} texts, not {len(value)}")
+        return value
+
+    @traitlets.validate("top")
+    def _check_top(self, proposal: Any) -> int:
+        if proposal["value"] < 1:
+            raise ValueError(f"top must be at least 1, not {proposal['value']}")
+        return proposal["value"]
 
     def row(self) -> np.ndarray:
         """The logits of the context on view."""
