@@ -390,6 +390,7 @@ def test_hostile_tokens_stay_text(open_page: Callable[..., Page], where: dict[st
     page = open_page(**where)
     odd = widget(page, ODD)
     odd.locator("summary").click()
+    odd.locator("table").first.wait_for()  # made when the browser says it is open
     shown = [token or "∅" for token in HOSTILE]
     assert odd.locator("tbody th").all_text_contents() == shown
     assert odd.locator(".attn-word").all_text_contents() == shown
@@ -408,6 +409,7 @@ def test_table_holds_the_numbers(open_page: Callable[..., Page]) -> None:
     page = open_page()
     first = widget(page, MAP)
     first.locator("summary").click()
+    first.locator("table").first.wait_for()  # made when the browser says it is open
     learnt_table, gold = first.locator("table").all()
     assert learnt_table.locator("thead th[scope=col]").all_text_contents() == SOURCE
     assert learnt_table.locator("tbody th[scope=row]").all_text_contents() == TARGET
