@@ -22,7 +22,7 @@ MODULE_LINES, PACKAGE_LINES, WIDGET_LINES = 300, 3500, 250
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]
 FOLDERS = ["/" + a + b for a, b in [("wo", "rk/"), ("fa", "rm/"), ("tm", "p/"), ("ro", "ot/")]]
-# `~/root/` and `a/tmp/` are other folders; only absolute paths are one machine's.
+# A folder whose name only ends like such a one is another; absolute paths are one machine's.
 MACHINE = re.compile("|".join([*map(re.escape, HOSTS), *(r"(?<![\w.~-])" + f for f in FOLDERS)]))
 PYTORCH = "download." + "pytorch.org"
 
