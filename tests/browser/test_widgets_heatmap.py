@@ -217,10 +217,10 @@ def test_choosing_a_query_weights_the_text(open_page: Callable[..., Page], theme
     assert by_shade == np.argsort(SHOWN[MAP].weights[0, 1]).tolist()
     assert words.nth(0).get_attribute("title") == f"two: {number(0, 1, 0)}"
     page.mouse.click(*cell(first, 4, 0))  # the same by clicking into its row
+    text(first, "readout")
     assert (
         first.get_by_role("combobox", name="target word", exact=True).input_value() == "5 · vierzig"
     )
-    text(first, "readout")
     assert backgrounds(first) != shades
     assert first.locator(".attn-word.attn-at").all_text_contents() == ["two", "two"]
 
