@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from attnbook.data import BOS, EOS, PAD, Numbers
-from attnbook.metrics import evaluate
+from attnbook.data import BOS, EOS, PAD, Numbers, number_pair
+from attnbook.metrics import evaluate, link_offsets
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq, Translation
 
 TASK = Numbers(4)
@@ -46,3 +46,20 @@ def test_bleu_of_sentences_too_short_for_four_words(monkeypatch):
     short = TASK.encode([7, 42])
     monkeypatch.setattr(f"{__name__}.BATCH", short)
     assert evaluate(Oracle(), short, TASK.target_vocab).bleu == pytest.approx(100)
+
+
+def test_link_offsets_of_gold_shifted_and_uneven_maps():
+    pairs = [number_pair(42), number_pair(1234)]
+    gold = torch.zeros(2, 9, 8)
+    for row, pair in zip(gold, pairs, strict=True):
+        row[: len(pair.target), : len(pair.source)] = pair.link_matrix()
+    n_links = sum(len(pair.links) for pair in pairs)
+    assert link_offsets(gold, pairs).tolist() == [0] * n_links
+    assert link_offsets(gold.roll(1, -1), pairs).tolist() == [1] * n_links
+    gold[0, 0] = torch.tensor([0.6, 0.4, 0, 0, 0, 0, 0, 0])  # "zwei" looks at "forty"
+    assert link_offsets(gold, pairs).tolist() == [-1] + [0] * (n_links - 1)
+
+
+def test_link_offsets_needs_a_pair_for_each_sentence():
+    with pytest.raises(ValueError, match="pairs must be one for each of 2 sentences, got 1"):
+        link_offsets(torch.zeros(2, 3, 2), [number_pair(42)])

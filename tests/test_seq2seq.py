@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.attention import AdditiveScore, LastKeyScore
+from attnbook.attention import AdditiveScore, BilinearScore, DotScore, LastKeyScore
 from attnbook.data import BOS, EOS, PAD, Batch
-from attnbook.seq2seq import GRU, Decoder, Encoder, GRUCell, Seq2Seq
+from attnbook.seq2seq import GRU, Decoder, Encoder, GRUCell, LuongDecoder, Seq2Seq
 
 SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 3, PAD, PAD, PAD], [6, 6, 6, PAD, PAD]])
 TARGET = torch.tensor(
@@ -14,13 +14,24 @@ TARGET = torch.tensor(
         [BOS, 8, 8, 8, 8, EOS, PAD],
     ]
 )
-SCORES = {"plain": lambda: None, "last": LastKeyScore, "additive": lambda: AdditiveScore(6, 6, 4)}
+# decoder, score, two-way encoder, layers
+KINDS = {
+    "plain": (Decoder, lambda: None, False, 1),
+    "last": (Decoder, LastKeyScore, False, 1),
+    "additive": (Decoder, lambda: AdditiveScore(6, 6, 4), False, 1),
+    "two-way": (Decoder, lambda: BilinearScore(6, 6), True, 1),
+    "luong": (LuongDecoder, DotScore, True, 1),
+    "deep plain": (Decoder, lambda: None, False, 2),
+    "deep": (Decoder, lambda: AdditiveScore(6, 6, 4), True, 2),
+    "deep luong": (LuongDecoder, lambda: AdditiveScore(6, 6, 4), True, 3),
+}
 
 
 def model(kind="additive", source_vocab=10, target_vocab=11, d_model=6):
     torch.manual_seed(1)
-    encoder = Encoder(source_vocab, d_model)
-    return Seq2Seq(encoder, Decoder(target_vocab, d_model, SCORES[kind]())).eval()
+    decoder, score, two_way, n_layers = KINDS[kind]
+    encoder = Encoder(source_vocab, d_model, two_way=two_way, n_layers=n_layers)
+    return Seq2Seq(encoder, decoder(target_vocab, d_model, score(), n_layers=n_layers)).eval()
 
 
 def test_gru_cell_equals_torch():
@@ -73,51 +84,93 @@ def test_unknown_reset():
         GRUCell(2, 3, reset="middle")
 
 
-def test_encoder_ignores_padding():
-    encoder = model().encoder
+def words(row):
+    return int((SOURCE[row] != PAD).sum())
+
+
+@pytest.mark.parametrize("kind", ["additive", "deep"])
+def test_encoder_ignores_padding(kind):
+    encoder = model(kind).encoder
     together = encoder(SOURCE)
-    for row, source in zip(range(3), SOURCE, strict=True):
-        n = int((source != PAD).sum())
-        alone = encoder(source[None, :n])
+    for row in range(3):
+        n = words(row)
+        alone = encoder(SOURCE[row : row + 1, :n])
         assert (together.states[row, :n] - alone.states[0]).abs().max() < 1e-6
         assert (together.states[row, n:] == 0).all()
-        assert (together.last[row] - alone.last[0]).abs().max() < 1e-6
-        assert (together.last[row] == together.states[row, n - 1]).all()
+        assert (together.last[:, row] - alone.last[:, 0]).abs().max() < 1e-6
+    wide = encoder(torch.cat([SOURCE, torch.full((3, 4), PAD)], dim=1))
+    assert wide.states[:, :5].equal(together.states)
+    assert wide.last.equal(together.last)
 
 
-def test_a_source_of_only_padding_gives_zeros():
-    memory = model().encoder(torch.tensor([[PAD, PAD], [4, 5]]))
+def test_the_last_state_of_a_one_way_encoder_is_that_of_the_last_word():
+    memory = model().encoder(SOURCE)
+    for row in range(3):
+        assert memory.last[-1, row].equal(memory.states[row, words(row) - 1])
+
+
+def test_two_way_stacked_encoder_against_our_own_gru_in_both_directions():
+    encoder = model("deep").encoder
+    memory = encoder(SOURCE)
+
+    def direction(layer, suffix, x):
+        gru = GRU(6, 3)
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        weights = {n: getattr(encoder.rnn, f"{n}_l{layer}{suffix}") for n in names}
+        gru.cell.load_state_dict(weights)
+        return gru(x)
+
+    for row in range(3):
+        x = encoder.embedding(SOURCE[row : row + 1, : words(row)])
+        for layer in range(2):
+            forward = direction(layer, "", x)
+            backward = direction(layer, "_reverse", x.flip(1)).flip(1)
+            last = torch.cat([forward[0, -1], backward[0, 0]])
+            assert (memory.last[layer, row] - last).abs().max() < 1e-6
+            x = torch.cat([forward, backward], -1)
+        assert (memory.states[row, : words(row)] - x[0]).abs().max() < 1e-6
+
+
+def test_a_two_way_encoder_needs_an_even_size():
+    with pytest.raises(ValueError, match="d_model must be even for two directions, got 7"):
+        Encoder(10, 7, two_way=True)
+
+
+def test_encoder_and_decoder_must_fit():
+    with pytest.raises(ValueError, match=r"decoder must .* 'n_layers': 1}, got .*'n_layers': 2}"):
+        Seq2Seq(Encoder(10, 6), Decoder(11, 6, n_layers=2))
+    with pytest.raises(ValueError, match=r"decoder must .* \{'d_model': 6, .* got \{'d_model': 4,"):
+        Seq2Seq(Encoder(10, 6), Decoder(11, 4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_of_only_padding_gives_zeros(kind):
+    m = model(kind)
+    memory = m.encoder(torch.tensor([[PAD, PAD], [4, 5]]))
     assert (memory.states[0] == 0).all()
-    assert (memory.last[0] == 0).all()
-    logits, weights = model()(torch.tensor([[PAD, PAD]]), TARGET[:1, :3])
+    assert (memory.last[:, 0] == 0).all()
+    logits, weights = m(torch.tensor([[PAD, PAD]]), TARGET[:1, :3])
     assert logits.isfinite().all()
-    assert (weights == 0).all()
+    assert weights is None or (weights == 0).all()
 
 
-@pytest.mark.parametrize("kind", SCORES)
-def test_translation_ignores_padding(kind):
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_changes_nothing_and_is_never_attended(kind):
     m = model(kind)
     wide = torch.cat([SOURCE, torch.full((3, 4), PAD)], dim=1)
-    assert (m(SOURCE, TARGET)[0] - m(wide, TARGET)[0]).abs().max() < 1e-6
+    narrow, widened = m(SOURCE, TARGET), m(wide, TARGET)
+    assert (narrow[0] - widened[0]).abs().max() < 1e-6
     assert m.translate(SOURCE, 6).tokens.equal(m.translate(wide, 6).tokens)
-
-
-def test_additive_score_against_loops():
-    torch.manual_seed(0)
-    score = AdditiveScore(d_query=3, d_key=5, d_hidden=4)
-    query, keys = torch.randn(2, 3), torch.randn(2, 6, 5)
-    scores = score(query, score.prepare(keys))
-    for b in range(2):
-        for j in range(6):
-            hidden = torch.tanh(score.w1.weight @ keys[b, j] + score.w2.weight @ query[b])
-            assert abs(score.v.weight[0] @ hidden - scores[b, j]) < 1e-6
+    if kind not in ("plain", "deep plain"):
+        assert (widened[1] > 0).any(1).logical_and(wide == PAD).sum() == 0
+        assert (narrow[1] - widened[1][..., :5]).abs().max() < 1e-6
 
 
 def test_attending_decoder_against_its_equations():
     m = model("additive")
     memory = m.encoder(SOURCE)
     logits, weights = m(SOURCE, TARGET)
-    decoder, state = m.decoder, memory.last
+    decoder, state = m.decoder, memory.last[-1]
     assert isinstance(decoder.score, AdditiveScore)
     w1, w2, v = decoder.score.w1, decoder.score.w2, decoder.score.v
     for t in range(TARGET.shape[1]):
@@ -129,8 +182,54 @@ def test_attending_decoder_against_its_equations():
             assert (weights[b, t, :n] - a).abs().max() < 1e-6
             assert (weights[b, t, n:] == 0).all()
         context = (weights[:, t, :, None] * memory.states).sum(1)
-        state = decoder.cell(torch.cat([decoder.embedding(TARGET[:, t]), context], -1), state)
+        state = decoder.cells[0](torch.cat([decoder.embedding(TARGET[:, t]), context], -1), state)
         assert (logits[:, t] - decoder.out(state)).abs().max() < 1e-6
+
+
+def test_luong_decoder_against_its_equations():
+    m = model("luong")
+    memory, d = m.encoder(SOURCE), m.decoder
+    combine = d.get_parameter("combine.weight")
+    logits, weights = m(SOURCE, TARGET)
+    state = memory.last[-1]
+    for t in range(TARGET.shape[1]):
+        state = d.cells[0](d.embedding(TARGET[:, t]), state)
+        for b in range(3):
+            states = memory.states[b, : words(b)]
+            scores = torch.stack([(state[b] * h).sum() for h in states])
+            a = scores.exp() / scores.exp().sum()
+            context = (a[:, None] * states).sum(0)
+            read = torch.tanh(combine @ torch.cat([context, state[b]]))
+            assert (weights[b, t, : words(b)] - a).abs().max() < 1e-6
+            assert (logits[b, t] - (d.out.weight @ read + d.out.bias)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["deep", "deep luong"])
+def test_stacked_decoders_against_their_equations(kind):
+    m = model(kind)
+    memory, d = m.encoder(SOURCE), m.decoder
+    logits, weights = m(SOURCE, TARGET)
+    states, combine = list(memory.last), getattr(d, "combine", None)
+    score = d.get_submodule("score")
+    assert isinstance(score, AdditiveScore)
+
+    def look(query):
+        scores = score(query, score.prepare(memory.states)).masked_fill(~memory.mask, -torch.inf)
+        return scores.softmax(-1)
+
+    for t in range(TARGET.shape[1]):
+        x = d.embedding(TARGET[:, t])
+        if kind == "deep":
+            row = look(states[-1])
+            x = torch.cat([x, (row[:, :, None] * memory.states).sum(1)], -1)
+        for layer, cell in enumerate(d.cells):
+            x = states[layer] = cell(x, states[layer])
+        if combine:
+            row = look(x)
+            context = (row[:, :, None] * memory.states).sum(1)
+            x = torch.tanh(combine(torch.cat([context, x], -1)))
+        assert (weights[:, t] - row).abs().max() < 1e-6
+        assert (logits[:, t] - d.out(x)).abs().max() < 1e-6
 
 
 def test_last_key_score_is_a_kronecker_delta():
@@ -143,15 +242,15 @@ def test_last_key_score_is_a_kronecker_delta():
 def test_plain_decoder_is_the_delta_decoder_with_zero_context_weights():
     delta, plain = model("last"), model("plain")
     with torch.no_grad():
-        delta.decoder.cell.weight_ih[:, 6:] = 0
+        delta.decoder.get_parameter("cells.0.weight_ih")[:, 6:] = 0
     plain.encoder.load_state_dict(delta.encoder.state_dict())
     weights = delta.decoder.state_dict()
-    weights["cell.weight_ih"] = weights["cell.weight_ih"][:, :6]
+    weights["cells.0.weight_ih"] = weights["cells.0.weight_ih"][:, :6]
     plain.decoder.load_state_dict(weights)
     assert (delta(SOURCE, TARGET)[0] - plain(SOURCE, TARGET)[0]).abs().max() < 1e-6
 
 
-@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_decoder_is_causal(kind):
     m = model(kind)
     changed = TARGET.clone()
@@ -161,7 +260,7 @@ def test_decoder_is_causal(kind):
     assert not before[:, 3:].equal(after[:, 3:])
 
 
-@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_greedy_decoding_takes_the_likeliest_token_given_its_own_words(kind):
     m = model(kind)
     found = m.translate(SOURCE, max_len=8)
@@ -192,11 +291,6 @@ def test_a_new_cell_starts_within_pytorch_s_bound():
     cell = GRUCell(3, 25)
     for parameter in cell.parameters():
         assert 0.15 < parameter.abs().max() <= 0.2
-
-
-def test_last_key_score_survives_half_precision():
-    keys = torch.zeros(1, 9, 2, dtype=torch.float16)
-    assert LastKeyScore().prepare(keys).softmax(-1).tolist() == [[0.0] * 8 + [1.0]]
 
 
 def test_greedy_decoding_stops_at_the_end_token():

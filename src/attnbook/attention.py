@@ -1,10 +1,36 @@
-"""Score functions: how well each key answers a query, before the softmax."""
+"""Attention: score functions, and the weighted sum of values that they steer."""
 
 from abc import abstractmethod
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+from attnbook.masks import masked_softmax
+
+
+def attend(
+    scores: Float[Tensor, "*batch key"],
+    values: Float[Tensor, "*batch key d_value"],
+    mask: Bool[Tensor, "*batch key"] | None = None,
+) -> tuple[Float[Tensor, "*batch d_value"], Float[Tensor, "*batch key"]]:
+    """Attention: a weighted sum of values, the weights being a softmax of a query's scores.
+
+        out = sum_j alpha_j v_j,   alpha = softmax(scores)
+
+    Args:
+        scores: `[... key]` how well each key answers the query, any real numbers.
+        values: `[... key d_value]` what is averaged, one value v_j for each key.
+        mask: `[... key]` True = may attend; None = all may be attended.
+
+    Returns:
+        out `[... d_value]`, of the same size however many values there are, and the weights alpha
+        `[... key]`. A query that may attend to nothing gets zeros for both.
+
+    Source: Bahdanau et al. 2015, equations 5 and 6.
+    """
+    weights = masked_softmax(scores, mask)
+    return torch.einsum("...j,...jd->...d", weights, values), weights
 
 
 class Score(nn.Module):
@@ -19,6 +45,73 @@ class Score(nn.Module):
         self, query: Float[Tensor, "batch d_query"], prepared: Tensor
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against the prepared keys."""
+
+
+class DotScore(Score):
+    """Dot product of query and key, which must be of the same size d.
+
+        score(s, h_j) = s . h_j
+
+    Raises:
+        ValueError: if query `[d]` and key `[d]` differ in size.
+
+    Source: Luong et al. 2015, section 3.1.
+    """
+
+    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
+        """The keys as they are."""
+        return keys
+
+    def forward(
+        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
+    ) -> Float[Tensor, "batch key"]:
+        """Scores of one query a sentence against its prepared keys."""
+        d_query, d_key = query.shape[-1], prepared.shape[-1]
+        if d_query != d_key:
+            raise ValueError(
+                f"query must be of the size of a key for a dot product, {d_key}, got {d_query}:"
+                " BilinearScore and AdditiveScore take any two sizes"
+            )
+        return torch.einsum("bd,bjd->bj", query, prepared)
+
+
+class ScaledDotScore(DotScore):
+    """Dot product divided by the root of the size d of query and key.
+
+        score(s, h_j) = s . h_j / sqrt(d)
+
+    Raises:
+        ValueError: if query `[d]` and key `[d]` differ in size.
+
+    Source: Vaswani et al. 2017, section 3.2.1.
+    """
+
+    def forward(
+        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
+    ) -> Float[Tensor, "batch key"]:
+        """Scores of one query a sentence against its prepared keys."""
+        return super().forward(query, prepared) / query.shape[-1] ** 0.5
+
+
+class BilinearScore(DotScore):
+    """Dot product of the query with a linear map of the key. Also called general, multiplicative.
+
+        score(s, h_j) = s . W h_j
+
+    Args:
+        d_query: size of a query s.
+        d_key: size of a key h_j; W is `[d_query d_key]`, without bias.
+
+    Source: Luong et al. 2015, section 3.1.
+    """
+
+    def __init__(self, d_query: int, d_key: int):
+        super().__init__()
+        self.w = nn.Linear(d_key, d_query, bias=False)
+
+    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_query"]:
+        """W h_j, the part that no query changes."""
+        return self.w(keys)
 
 
 class AdditiveScore(Score):
@@ -54,6 +147,39 @@ class AdditiveScore(Score):
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
         return self.v(torch.tanh(prepared + self.w2(query)[:, None])).squeeze(-1)
+
+
+class ConcatScore(Score):
+    """A network with one hidden layer reads query and key end to end.
+
+        score(s, h_j) = v . tanh(W [s; h_j])
+
+    The same function as `AdditiveScore` with W = [W2 W1], which computes W1 h_j only once.
+
+    Args:
+        d_query: size of a query s.
+        d_key: size of a key h_j.
+        d_hidden: size of the hidden layer: v `[d_hidden]`, W `[d_hidden d_query+d_key]`, both
+            without bias.
+
+    Source: Luong et al. 2015, section 3.1.
+    """
+
+    def __init__(self, d_query: int, d_key: int, d_hidden: int):
+        super().__init__()
+        self.w = nn.Linear(d_query + d_key, d_hidden, bias=False)
+        self.v = nn.Linear(d_hidden, 1, bias=False)
+
+    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
+        """The keys as they are: nothing can be computed before the query is known."""
+        return keys
+
+    def forward(
+        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
+    ) -> Float[Tensor, "batch key"]:
+        """Scores of one query a sentence against its prepared keys."""
+        queries = query[:, None].expand(-1, prepared.shape[1], -1)
+        return self.v(torch.tanh(self.w(torch.cat([queries, prepared], dim=-1)))).squeeze(-1)
 
 
 class LastKeyScore(Score):

@@ -1,11 +1,14 @@
-"""How good translations are: exact match, token accuracy, BLEU."""
+"""How good translations are: exact match, token accuracy, BLEU; and where attention points."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float, Int
 from sacrebleu import BLEU
+from torch import Tensor
 
-from attnbook.data import PAD, Batch, Vocabulary
+from attnbook.data import PAD, Batch, NumberPair, Vocabulary
 from attnbook.seq2seq import Seq2Seq
 
 
@@ -46,3 +49,31 @@ def evaluate(model: Seq2Seq, batch: Batch, vocab: Vocabulary) -> Scores:
         token=((forced == reference) & counts).sum().item() / counts.sum().item(),
         bleu=bleu.corpus_score(found, [wanted]).score,
     )
+
+
+def link_offsets(
+    weights: Float[Tensor, "batch target source"], pairs: Sequence[NumberPair]
+) -> Int[Tensor, " link"]:
+    """How far from its gold word the strongest weight of each linked morpheme stands.
+
+        offset = argmax_j weights_ij - (the word that morpheme i translates)
+
+    0 is on the word, 1 one word late, -1 one early; of equal weights the first counts.
+
+    Args:
+        weights: `[batch target source]` attention weights with the correct morphemes fed in; row i
+            belongs to the step that writes morpheme i.
+        pairs: the numbers of the batch, in order. Their links are joined, one number after another.
+
+    Raises:
+        ValueError: if there are not as many pairs as sentences in `weights`.
+    """
+    if len(pairs) != len(weights):
+        raise ValueError(
+            f"pairs must be one for each of {len(weights)} sentences, got {len(pairs)}"
+        )
+    strongest = weights.argmax(-1).tolist()
+    offsets = [
+        row[i] - j for row, pair in zip(strongest, pairs, strict=True) for i, j in pair.links
+    ]
+    return torch.tensor(offsets, dtype=torch.long)

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attnbook.attention import Score
+from attnbook.attention import Score, attend
 from attnbook.data import BOS, EOS, PAD, Batch
-from attnbook.masks import masked_softmax, padding_mask
+from attnbook.masks import padding_mask
 
 
 class GRUCell(nn.Module):
@@ -103,30 +103,50 @@ class Memory(NamedTuple):
     """What an encoder hands to a decoder.
 
     Attributes:
-        states: `[batch source d_memory]` one state a word, zeros at padding.
-        last: `[batch d_memory]` the state after the last word.
+        states: `[batch source d_model]` the top layer's state at each word, zeros at padding.
+        last: `[layer batch d_model]` each layer's state after the last word.
         mask: `[batch source]` True at words, False at padding.
     """
 
-    states: Float[Tensor, "batch source d_memory"]
-    last: Float[Tensor, "batch d_memory"]
+    states: Float[Tensor, "batch source d_model"]
+    last: Float[Tensor, "layer batch d_model"]
     mask: Bool[Tensor, "batch source"]
 
 
 class Encoder(nn.Module):
-    """Embedding and GRU: h_t = GRU(x_t, h_(t-1)).
+    """Embedding and GRU: one state h_j for each word x_j.
+
+        h_j = GRU(x_j, h_(j-1))                                          one way
+        h_j = [GRU(x_j, forward h_(j-1)); GRU'(x_j, backward h_(j+1))]   two ways
+
+    with x_j and h_j `[d_model]`. With two ways each direction has half the numbers, so that h_j
+    has the same size; its state "after the last word" joins what each direction ends in.
 
     Args:
         vocab_size: number of source tokens.
         d_model: size of embeddings and states.
+        two_way: whether a second GRU reads from the end of the sentence.
+        n_layers: GRUs on top of each other; each reads the states of the one below.
 
-    Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2.
+    Raises:
+        ValueError: if `two_way` and `d_model` is odd.
+
+    Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2 (layers); Bahdanau et
+    al. 2015, section 3.2 (two ways).
     """
 
-    def __init__(self, vocab_size: int, d_model: int):
+    def __init__(self, vocab_size: int, d_model: int, *, two_way: bool = False, n_layers: int = 1):
         super().__init__()
+        if two_way and d_model % 2:
+            raise ValueError(f"d_model must be even for two directions, got {d_model}")
         self.embedding = nn.Embedding(vocab_size, d_model)
-        self.rnn = nn.GRU(d_model, d_model, batch_first=True)
+        self.rnn = nn.GRU(
+            d_model,
+            d_model // 2 if two_way else d_model,
+            n_layers,
+            bidirectional=two_way,
+            batch_first=True,
+        )
 
     def forward(self, source: Int[Tensor, "batch source"]) -> Memory:
         """Read the sentences; padding changes nothing, a source of only padding gives zeros."""
@@ -137,7 +157,9 @@ class Encoder(nn.Module):
         )
         states, last = self.rnn(packed)
         states, _ = pad_packed_sequence(states, True, total_length=source.shape[1])
-        return Memory(states * mask[:, :, None], last[-1] * (lengths > 0)[:, None], mask)
+        # [layer*direction batch d] -> [layer batch direction*d]
+        last = last.unflatten(0, (self.rnn.num_layers, -1)).transpose(1, 2).flatten(2)
+        return Memory(states * mask[:, :, None], last * (lengths > 0)[:, None], mask)
 
 
 class Decoder(nn.Module):
@@ -150,55 +172,125 @@ class Decoder(nn.Module):
         P(y_t | x, y before t) = softmax(W s_t + b)
 
     with y_(t-1) the embedding `[d_model]` of the token before, s_t `[d_model]`, h_j and c_t
-    `[d_model]`, W `[vocab_size d_model]`.
+    `[d_model]`, W `[vocab_size d_model]`. With several layers each has a state of its own, which
+    starts from the same layer of the encoder; layer l reads the state of layer l-1, and the top
+    layer's state is the s_t that asks and predicts.
 
     Args:
         vocab_size: number of target tokens.
         d_model: size of embeddings and of the states of encoder and decoder.
         score: a score function of `attnbook.attention`, or None.
+        n_layers: GRU cells on top of each other, as many as the encoder has.
 
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
-    (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`).
+    (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
+    go straight to the prediction, and s_0 passes through one more layer).
     """
 
-    def __init__(self, vocab_size: int, d_model: int, score: Score | None = None):
+    reads_context = True  # whether the lowest cell reads [y_(t-1); c_t], if there is a score
+
+    def __init__(
+        self, vocab_size: int, d_model: int, score: Score | None = None, *, n_layers: int = 1
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.score = score
-        self.cell = nn.GRUCell(d_model if score is None else 2 * d_model, d_model)
+        d_input = 2 * d_model if score is not None and self.reads_context else d_model
+        sizes = [d_input] + [d_model] * (n_layers - 1)
+        self.cells = nn.ModuleList(nn.GRUCell(size, d_model) for size in sizes)
         self.out = nn.Linear(d_model, vocab_size)
 
     def prepare(self, memory: Memory) -> Tensor | None:
         """What the score computes of the encoder's states once a sentence."""
         return None if self.score is None else self.score.prepare(memory.states)
 
+    def move(
+        self, x: Float[Tensor, "batch d_input"], state: Float[Tensor, "layer batch d_model"]
+    ) -> Float[Tensor, "layer batch d_model"]:
+        """The next state of each layer when the lowest one reads x."""
+        layers = []
+        for cell, s in zip(self.cells, state, strict=True):
+            x = cell(x, s)
+            layers.append(x)
+        return torch.stack(layers)
+
     def step(
         self,
         token: Int[Tensor, " batch"],
-        state: Float[Tensor, "batch d_model"],
+        state: Float[Tensor, "layer batch d_model"],
         memory: Memory,
         prepared: Tensor | None,
-    ) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, "batch source"] | None]:
-        """One step: the next state, and the attention weights if there is a score."""
+    ) -> tuple[
+        Float[Tensor, "layer batch d_model"],
+        Float[Tensor, "batch d_model"],
+        Float[Tensor, "batch source"] | None,
+    ]:
+        """One step: the next state, what predicts the next token, and the weights if any."""
         x, weights = self.embedding(token), None
         if self.score is not None:
-            weights = masked_softmax(self.score(state, prepared), memory.mask)
-            context = torch.einsum("bj,bjd->bd", weights, memory.states)
+            context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
             x = torch.cat([x, context], dim=-1)
-        return self.cell(x, state), weights
+        state = self.move(x, state)
+        return state, state[-1], weights
 
     def forward(
         self, target: Int[Tensor, "batch target"], memory: Memory
     ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
         """Teacher forcing: logits for the token after each given one, and the weights if any."""
         prepared, state = self.prepare(memory), memory.last
-        states, weights = [], []
+        predictors, weights = [], []
         for token in target.unbind(1):
-            state, row = self.step(token, state, memory, prepared)
-            states.append(state)
+            state, predictor, row = self.step(token, state, memory, prepared)
+            predictors.append(predictor)
             weights.append(row)
-        logits = self.out(torch.stack(states, dim=1))
+        logits = self.out(torch.stack(predictors, dim=1))
         return logits, None if self.score is None else torch.stack(weights, dim=1)
+
+
+class LuongDecoder(Decoder):
+    """GRU decoder that moves first, then attends, and predicts from context and state together.
+
+        s_0 = h_T
+        s_t = GRU(y_(t-1), s_(t-1))
+        c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_t, h_j)
+        a_t = tanh(W_c [c_t; s_t])
+        P(y_t | x, y before t) = softmax(W a_t + b)
+
+    with W_c `[d_model 2*d_model]`, without bias, and all else as in `Decoder`: there the query is
+    s_(t-1) and the context is read by the GRU, here the query is s_t and the GRU never sees the
+    context.
+
+    Args:
+        vocab_size: number of target tokens.
+        d_model: size of embeddings and of the states of encoder and decoder.
+        score: a score function of `attnbook.attention`.
+        n_layers: GRU cells on top of each other, as many as the encoder has.
+
+    Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding).
+    """
+
+    reads_context = False
+    score: Score
+
+    def __init__(self, vocab_size: int, d_model: int, score: Score, *, n_layers: int = 1):
+        super().__init__(vocab_size, d_model, score, n_layers=n_layers)
+        self.combine = nn.Linear(2 * d_model, d_model, bias=False)
+
+    def step(
+        self,
+        token: Int[Tensor, " batch"],
+        state: Float[Tensor, "layer batch d_model"],
+        memory: Memory,
+        prepared: Tensor | None,
+    ) -> tuple[
+        Float[Tensor, "layer batch d_model"],
+        Float[Tensor, "batch d_model"],
+        Float[Tensor, "batch source"],
+    ]:
+        """One step: the next state, the vector a_t that predicts the next token, the weights."""
+        state = self.move(self.embedding(token), state)
+        context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
+        return state, torch.tanh(self.combine(torch.cat([context, state[-1]], dim=-1))), weights
 
 
 class Translation(NamedTuple):
@@ -221,10 +313,19 @@ class Seq2Seq(nn.Module):
     Args:
         encoder: gives a `Memory`.
         decoder: reads it.
+
+    Raises:
+        ValueError: if encoder and decoder differ in `d_model` or in `n_layers`.
     """
 
     def __init__(self, encoder: Encoder, decoder: Decoder):
         super().__init__()
+        sizes = [
+            {"d_model": encoder.rnn.input_size, "n_layers": encoder.rnn.num_layers},
+            {"d_model": decoder.embedding.embedding_dim, "n_layers": len(decoder.cells)},
+        ]
+        if sizes[0] != sizes[1]:
+            raise ValueError(f"decoder must have the sizes of encoder, {sizes[0]}, got {sizes[1]}")
         self.encoder = encoder
         self.decoder = decoder
 
@@ -255,8 +356,8 @@ class Seq2Seq(nn.Module):
         done = torch.zeros_like(token, dtype=torch.bool)
         tokens, logits, weights = [], [], []
         for _ in range(max_len):
-            state, row = self.decoder.step(token, state, memory, prepared)
-            logits.append(self.decoder.out(state))
+            state, predictor, row = self.decoder.step(token, state, memory, prepared)
+            logits.append(self.decoder.out(predictor))
             token = (logits[-1][:, EOS:].argmax(-1) + EOS).masked_fill(done, PAD)
             tokens.append(token)
             weights.append(row)
