@@ -1,8 +1,10 @@
-"""Every test runs with shapes and types checked, from a known seed, without progress bars."""
+"""Every test runs with shapes and types checked, from a known seed, without progress bars, and on
+one thread: with small matrices, and other tests beside, a second one only waits."""
 
 import os
 
 os.environ["ATTNBOOK_PROGRESS"] = "0"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 

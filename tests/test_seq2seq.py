@@ -57,6 +57,17 @@ def test_gru_equals_torch_forward_and_backward():
     assert (ours - theirs).abs().max() < 1e-5
 
 
+def test_two_grus_equal_a_two_way_one_of_torch():
+    torch.manual_seed(0)
+    reference = nn.GRU(3, 5, bidirectional=True, batch_first=True)
+    forward = GRU(3, 5).load_torch(reference)
+    backward = GRU(3, 5).load_torch(reference, backward=True)
+    x = torch.randn(4, 7, 3)
+    expected = reference(x)[0]
+    assert (forward(x) - expected[..., :5]).abs().max() < 1e-6
+    assert (backward(x.flip(1)).flip(1) - expected[..., 5:]).abs().max() < 1e-6
+
+
 def test_original_gru_cell_against_its_equations_as_loops():
     torch.manual_seed(0)
     cell = GRUCell(2, 3, reset="before")

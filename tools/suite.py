@@ -48,12 +48,6 @@ def count(path: pathlib.Path) -> Counter[str]:
     return counts
 
 
-def environment(stage: str) -> dict[str, str]:
-    """One thread a worker where two share the cores; chapters run as `make run` runs them."""
-    threads = {"OMP_NUM_THREADS": "1"} if stage == "pytest" else {}
-    return {**os.environ, **threads, "BOOK_REPOSITORY_URL": ""}
-
-
 def main() -> None:
     chromium.ensure()  # now, not after ten minutes
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -62,7 +56,8 @@ def main() -> None:
         report(stage).unlink(missing_ok=True)
         print(f"\n==== {stage}", flush=True)
         start = time.perf_counter()
-        if subprocess.run(command, cwd=ROOT, env=environment(stage)).returncode:
+        environment = {**os.environ, "BOOK_REPOSITORY_URL": ""}
+        if subprocess.run(command, cwd=ROOT, env=environment).returncode:
             failures.append(stage)
         seconds[stage] = time.perf_counter() - start
         if report(stage).exists():

@@ -81,10 +81,13 @@ class GRU(nn.Module):
         super().__init__()
         self.cell = GRUCell(d_input, d_state, reset)
 
-    def load_torch(self, gru: nn.GRU) -> "GRU":
-        """Copy the weights of a one-layer, one-way `torch.nn.GRU`. Returns self."""
-        weights = {name.removesuffix("_l0"): value for name, value in gru.state_dict().items()}
-        self.cell.load_state_dict(weights)
+    def load_torch(self, gru: nn.GRU, *, backward: bool = False) -> "GRU":
+        """Copy the weights of one direction of a `torch.nn.GRU`'s first layer. Returns self."""
+        end = "_l0_reverse" if backward else "_l0"
+        weights = gru.state_dict().items()
+        self.cell.load_state_dict(
+            {name.removesuffix(end): value for name, value in weights if name.endswith(end)}
+        )
         return self
 
     def forward(

@@ -1,65 +1,250 @@
-"""The widgets with a kernel: in JupyterLab, on anywidget's own model."""
+"""The widgets in JupyterLab: with a kernel, saved and opened again, trusted and not.
 
+One server serves the module from a folder of its own, so that settings and signatures of the
+machine have no say. What a chapter shows is read from the notebook: no list of widgets is kept.
+"""
+
+import base64
+import importlib
+import inspect
+import json
+import os
 import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import nbformat
+import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from nbformat import NotebookNode
+from nbformat.sign import NotebookNotary
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect
 
-SHOW = """
+from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature, format_number
+from attnbook.widgets.temperature import softmax
+from tests.browser.conftest import Faults
+from tools import notebooks
+from tools.notebooks import ROOT, VIEW
+
+CHAPTERS = [path for path in notebooks.every() if notebooks.is_chapter(path)]
+EACH_CHAPTER = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+SMALL = """
 from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature
 heatmap = AttentionHeatmap([[0.25, 0.75], [1, 0]], ["zwei", "drei"], ["two", "three"])
 bars = SoftmaxTemperature([1, 3], ["a", "b"], editable=True)
 display(heatmap, bars)
 """
-READ = "print('python:', heatmap.query, heatmap.key, bars.temperature, bars.logits.tolist())"
-DRIVE = "heatmap.query, heatmap.key, bars.temperature, bars.logits = 0, 1, 0, bars.logits[::-1]"
+SMALL_READ = "print('python:', heatmap.query, heatmap.key, bars.temperature, bars.logits.tolist())"
+SMALL_DRIVE = (
+    "heatmap.query, heatmap.key, bars.temperature, bars.logits = 0, 1, 0, bars.logits[::-1]"
+)
+
+IMPORT = """
+import json
+from tests.browser.test_widgets_jupyter import CHAPTERS, drive, of_each_class, rebuild, told
+"""
+TELL = "print(json.dumps([told(widget) for widget in widgets]))"
+DRIVE = "for widget in widgets:\n    drive(widget)\n" + TELL
+ONE_OF_EACH = IMPORT + "display(*of_each_class([w for path in CHAPTERS for w in rebuild(path)]))"
+
+# What a view shows of the state that a reader changes, as `told` says it in Python.
+SHOWN = """(view) => {
+  const texts = (selector) => [...view.querySelectorAll(selector)].map((e) => e.textContent);
+  const select = [...view.querySelectorAll("select")].at(-1);
+  if (view.querySelector("canvas")) {
+    const words = [...view.querySelector(".attn-text").querySelectorAll(".attn-word")];
+    const key = words.findIndex((word) => word.classList.contains("attn-at"));
+    return [select.selectedIndex - 1, key, ...texts(".attn-readout b")];
+  }
+  const temperature = Number(view.querySelector("input[type=number]").value);
+  return [temperature, Math.max(0, select?.selectedIndex ?? 0), ...texts("li b")];
+}"""
+COLOURS = """(canvases) => Math.min(...canvases.map((canvas) => {
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  return new Set(new Uint32Array(pixels.buffer)).size;
+}))"""
+
+
+# ---- in Python, here and in the kernels
+
+
+def outputs(notebook: NotebookNode) -> list[NotebookNode]:
+    """What each output that shows a widget holds, in order."""
+    every = (output for cell in notebooks.code_cells(notebook) for output in cell.outputs)
+    return [output.data for output in every if VIEW in output.get("data", {})]
+
+
+def rebuild(path: Path) -> list[Any]:
+    """The widgets of a notebook, made anew by their classes from the state stored in it."""
+    notebook = notebooks.read(path)
+    models = notebooks.models(notebook)
+    return [rebuilt(models[data[VIEW].model_id]) for data in outputs(notebook)]
+
+
+def rebuilt(model: dict[str, Any]) -> Any:
+    state = {**model["state"]}
+    for buffer in model.get("buffers", []):
+        state[buffer["path"][0]] = base64.b64decode(buffer["data"])
+    module, _, name = state["_anywidget_id"].rpartition(".")
+    cls = getattr(importlib.import_module(module), name)
+    given = {**state, **arrays(cls, state)}
+    given.update(queries=state.get("query_tokens"), keys=state.get("key_tokens"))
+    given.update(contexts=state.get("contexts") or None)
+    widget = cls(**{name: given[name] for name in inspect.signature(cls).parameters})
+    for trait in cls.class_own_traits(sync=True):  # the reader's, which no argument sets
+        if not isinstance(state[trait], bytes):
+            setattr(widget, trait, state[trait])
+    now = widget.get_state()
+    kept = [trait for trait in state if trait[0] != "_" and trait != "layout"]
+    assert {trait: now[trait] for trait in kept} == {trait: state[trait] for trait in kept}
+    return widget
+
+
+def arrays(cls: type, state: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of a stored state: a new class of widgets says here how it packs its own."""
+    if cls is SoftmaxTemperature:
+        shape = (*[len(state["contexts"])] * bool(state["contexts"]), len(state["labels"]))
+        kind = "<f4" if len(state["logits"]) == 4 * np.prod(shape) else "<f8"
+        return {"logits": np.frombuffer(state["logits"], kind).reshape(shape)}
+    assert cls is AttentionHeatmap, f"how {cls.__name__} packs its arrays is not said here"
+    one = len(state["query_tokens"]), len(state["key_tokens"])
+    every = *(len(labels) for _, labels in state["axes"]), *one
+
+    def maps(data: bytes) -> np.ndarray | None:
+        levels = np.frombuffer(data, "<u2") / 65535
+        return levels.reshape(every if levels.size == np.prod(every) else one) if data else None
+
+    return {"weights": maps(state["weights"]), "other": maps(state["other"])}
+
+
+def of_each_class(widgets: list[Any]) -> list[Any]:
+    """The first widget of each class."""
+    return list({type(widget): widget for widget in reversed(widgets)}.values())
+
+
+def told(widget: Any) -> list[Any]:
+    """What a view must show: the cell and its weights, or temperature, context and bars."""
+    if isinstance(widget, AttentionHeatmap):
+        i, j = widget.query, widget.key
+        read = [format_number(values[i, j]) for values in widget.shown()]
+        return [i, j, *(read if min(i, j) >= 0 else [])]
+    p = softmax(widget.row(), widget.temperature)
+    bars = p
+    if len(p) > widget.top:
+        bars = p[np.argsort(-widget.row(), kind="stable")[: widget.top]]
+        bars = [*bars, 1 - sum(bars)]
+    return [widget.temperature, widget.context, *map(format_number, bars)]
+
+
+def drive(widget: Any) -> None:
+    """Another state, set from Python."""
+    if isinstance(widget, AttentionHeatmap):
+        widget.query = (widget.query + 1) % len(widget.query_tokens)
+        widget.key = (widget.key + 1) % len(widget.key_tokens)
+    else:
+        widget.temperature = 0.25
+        widget.context = 0
+
+
+# ---- the lab
+
+
+@dataclass
+class Lab:
+    address: str
+    folder: Path
+    context: BrowserContext
+    faults: Faults = field(default_factory=Faults)
+
+    def add(self, name: str, notebook: NotebookNode | list[str]) -> str:
+        """Put a notebook there, or one of these cells."""
+        if isinstance(notebook, list):
+            cells = [nbformat.v4.new_code_cell(source.strip()) for source in notebook]
+            notebook = nbformat.v4.new_notebook(cells=cells)
+            notebook.metadata.kernelspec = notebooks.KERNEL
+        notebooks.write(self.folder / "root" / name, notebook)
+        return name
+
+    def open(self, name: str) -> Page:
+        page = self.context.new_page()
+        self.faults.watch(page)
+        page.goto(f"{self.address}/doc/tree/{name}")
+        page.locator(".jp-CodeCell").first.wait_for(timeout=60_000)
+        return page
+
+    def trust(self, name: str) -> None:
+        """As `jupyter trust` does."""
+        notary = NotebookNotary(data_dir=str(self.folder / "data"))
+        notary.sign(notebooks.read(self.folder / "root" / name))
+        notary.store.close()
+
+    def close(self) -> None:
+        """Close every page and shut every kernel down, as in the evening."""
+        for page in self.context.pages:
+            page.close()
+        for session in json.load(urlopen(f"{self.address}/api/sessions")):
+            address = f"{self.address}/api/sessions/{session['id']}"
+            urlopen(Request(address, method="DELETE")).close()
 
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a notebook in a running JupyterLab."""
+def server(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("lab")
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in (SHOW, READ, DRIVE)]
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    (folder / "widgets.ipynb").write_text(nbformat.writes(notebook))
+    (folder / "root").mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    root = f"http://127.0.0.1:{port}"
     settings = [
         f"--ServerApp.port={port}",
-        f"--ServerApp.root_dir={folder}",
+        f"--ServerApp.root_dir={folder / 'root'}",
         "--ServerApp.ip=127.0.0.1",
-        "--IdentityProvider.token=",
         "--ServerApp.open_browser=False",
+        "--ServerApp.disable_check_xsrf=True",  # `Lab.close` is no browser
+        "--IdentityProvider.token=",
         "--allow-root",
         f"--LabApp.user_settings_dir={folder / 'settings'}",
         f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
-    log = (folder / "log").open("w")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *settings],
-        stdout=log,
-        stderr=log,
-        cwd=Path(__file__).parents[2],
-    )
-    try:
-        wait_for(f"{root}/api/status", server)
-        yield f"{root}/doc/tree/widgets.ipynb"
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-        log.close()
+    own = {
+        f"JUPYTER_{kind.upper()}_DIR": str(folder / kind) for kind in ("config", "data", "runtime")
+    }
+    own |= {"IPYTHONDIR": str(folder / "ipython"), "PYTHONPATH": str(ROOT)}
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *settings],
+            stdout=log,
+            stderr=log,
+            cwd=ROOT,
+            env={**os.environ, **own},
+        )
+        context = browser.new_context(viewport={"width": 1280, "height": 1600})
+        address = f"http://127.0.0.1:{port}"
+        try:
+            wait_for(f"{address}/api/status", server)
+            yield Lab(address, folder, context)
+        finally:
+            context.close()
+            server.terminate()
+            server.wait(timeout=30)
+
+
+@pytest.fixture
+def lab(server: Lab) -> Iterator[Lab]:
+    yield server
+    faults, server.faults = server.faults, Faults()
+    server.close()
+    assert not faults.errors, f"errors on the console: {faults.errors}"
+    assert not faults.missing, f"missing files: {faults.missing}"
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
@@ -73,25 +258,89 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
     raise AssertionError("JupyterLab does not answer")
 
 
-def run_cell(page: Page, n: int) -> None:
+def run_cell(page: Page, n: int) -> Locator:
+    """Runs a cell to its end; gives its outputs."""
     cell = page.locator(".jp-CodeCell").nth(n)
     prompt = cell.locator(".jp-InputPrompt")
-    while prompt.text_content() == "[ ]:":  # a keystroke before the session stands is lost
-        cell.locator(".cm-content").click()
+    before = prompt.text_content() or ""
+    cell.locator(".cm-content").click()
+    for _ in range(60):  # a keystroke before the session stands is lost
         page.keyboard.press("Control+Enter")
-        page.wait_for_timeout(1000)
+        try:
+            expect(prompt).not_to_have_text(before, timeout=1000)
+            break
+        except AssertionError:
+            continue
     expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=60_000)
+    expect(cell.locator("[data-mime-type='application/vnd.jupyter.stderr']")).to_have_count(0)
+    return cell.locator(".jp-OutputArea-output")
 
 
-def test_both_ways_between_browser_and_kernel(browser: Browser, notebook: str) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 1600})
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(notebook)
-    page.locator(".jp-CodeCell").nth(2).wait_for(timeout=60_000)
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for(timeout=60_000)
+def printed(page: Page, n: int) -> Any:
+    """What a cell prints as JSON when it is run."""
+    return json.loads(run_cell(page, n).inner_text())
+
+
+def until(read: Callable[[], Any], wanted: Any) -> None:
+    """Waits for `read` to give what is wanted."""
+    end = time.monotonic() + 20
+    while (found := read()) != wanted and time.monotonic() < end:
+        time.sleep(0.05)
+    assert found == wanted
+
+
+def views(page: Page, count: int) -> list[Locator]:
+    expect(page.locator(".attn")).to_have_count(count, timeout=60_000)
+    return page.locator(".attn").all()
+
+
+def shown(view: Locator) -> list[Any]:
+    return view.evaluate(SHOWN)
+
+
+def assert_draws(view: Locator, widget: Any) -> None:
+    """That a view is drawn and carries every number of its widget."""
+    view.scroll_into_view_if_needed()
+    until(lambda: shown(view), told(widget))
+    if isinstance(widget, AttentionHeatmap):
+        expect(view.locator("canvas")).to_have_count(len(widget.shown()))
+        until(lambda: view.locator("canvas").evaluate_all(COLOURS) > 9, True)
+        view.locator("summary").click()
+        weights = [format_number(x) for values in widget.shown() for x in values.flat]
+        until(lambda: view.locator("tbody td").all_text_contents(), weights)
+        view.locator("summary").click()
+
+
+def drag(page: Page, view: Locator) -> list[Any]:
+    """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
+    view.scroll_into_view_if_needed()
+    before = shown(view)
+    heatmap = view.locator("canvas").count() > 0
+    control = view.locator("canvas").first if heatmap else view.get_by_role("slider").first
+    box = control.bounding_box()
+    assert box
+    across = (0.5, 0.6, 0.7)
+    down = (0.8, 0.85, 0.9) if heatmap else (0.5, 0.5, 0.5)
+    points = [
+        (box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in zip(across, down)
+    ]
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point)
+    page.mouse.up()
+    page.mouse.move(0, 0)
+    until(lambda: shown(view)[:2] != before[:2], True)
+    return shown(view)
+
+
+# ---- with a kernel
+
+
+def test_both_ways_between_browser_and_kernel(lab: Lab) -> None:
+    page = lab.open(lab.add("small.ipynb", [SMALL, SMALL_READ, SMALL_DRIVE]))
     run_cell(page, 0)
-    heatmap, bars = page.locator(".attn").nth(0), page.locator(".attn").nth(1)
+    heatmap, bars = views(page, 2)
     heatmap.locator(".attn-maps").focus()
     for key in ("ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
@@ -103,12 +352,133 @@ def test_both_ways_between_browser_and_kernel(browser: Browser, notebook: str) -
     # no link to a state here: a kernel's notebook has no page to come back to
     assert page.get_by_role("button", name="Copy link").count() == 0
 
-    run_cell(page, 1)
-    printed = page.locator(".jp-CodeCell").nth(1).locator(".jp-OutputArea-output")
-    expect(printed).to_have_text("python: 1 0 0.5 [6.0, 3.0]")
+    until(lambda: run_cell(page, 1).inner_text(), "python: 1 0 0.5 [6.0, 3.0]")
     run_cell(page, 2)
     expect(heatmap.locator(".attn-readout")).to_have_text("query zwei → key three · weight 0.750")
     expect(bars.locator("li .attn-logit").first).to_have_text("3.000")
     expect(bars.locator("li b").first).to_have_text("0.000")
-    assert not errors
-    page.close()
+
+
+@EACH_CHAPTER
+def test_chapter_with_a_kernel(lab: Lab, chapter: Path) -> None:
+    """Rebuilt in the kernel rather than run, which would train the chapter's models for a minute."""
+    lab.add(chapter.name, notebooks.read(chapter))
+    show = f"{IMPORT}from pathlib import Path\nevery = rebuild(Path({chapter.name!r}))"
+    show += "\nwidgets = of_each_class(every)\ndisplay(*every)"
+    page = lab.open(lab.add(f"live_{chapter.name}", [show, TELL, DRIVE]))
+    run_cell(page, 0)
+    every = rebuild(chapter)
+    assert every
+    drawn = views(page, len(every))
+    for view, widget in zip(drawn, every, strict=True):
+        assert_draws(view, widget)
+
+    both = [drawn[every.index(widget)] for widget in of_each_class(every)]
+    dragged = [drag(page, view) for view in both]
+    until(lambda: printed(page, 1), dragged)  # the last change may reach the kernel after the cell
+    driven = printed(page, 2)
+    assert all(new != old for new, old in zip(driven, dragged, strict=True))
+    for view, state in zip(both, driven, strict=True):
+        until(lambda view=view: shown(view), state)
+
+
+# ---- saved and opened again
+
+
+def save(page: Page) -> None:
+    def saved(answer: Response) -> bool:
+        return answer.request.method == "PUT" and "/api/contents/" in answer.url
+
+    with page.expect_response(saved) as answer:
+        page.keyboard.press("Control+s")
+    assert answer.value.ok
+
+
+def save_state_automatically(page: Page) -> None:
+    """Switches the setting, which is off at first."""
+    with page.expect_response(lambda answer: answer.request.method == "PUT"):
+        page.get_by_role("menuitem", name="Settings").click()
+        page.get_by_text("Save Widget State Automatically").click()
+
+
+def stored(lab: Lab, name: str) -> dict[str, Any]:
+    return notebooks.models(notebooks.read(lab.folder / "root" / name))
+
+
+def test_a_saved_notebook_restores_what_its_kernel_still_holds(lab: Lab) -> None:
+    """JupyterLab saves no widget state unless it is told to: a view then lives with its kernel."""
+    name = lab.add("unsaved.ipynb", [ONE_OF_EACH])
+    page = lab.open(name)
+    run_cell(page, 0)
+    count = page.locator(".attn").count()
+    assert count
+    dragged = [drag(page, view) for view in views(page, count)]
+    save(page)
+    assert stored(lab, name) == {}
+    page.reload()
+    for view, state in zip(views(page, count), dragged, strict=True):
+        until(lambda view=view: shown(view), state)
+
+    lab.close()
+    assert not lab.faults.errors
+    page = lab.open(name)
+    lost = page.get_by_text("Error displaying widget: model not found")
+    expect(lost).to_have_count(count, timeout=60_000)
+    assert page.locator(".attn").count() == 0
+    assert all("widget model not found" in error for error in lab.faults.errors)
+    lab.faults.clear()
+
+
+def test_a_notebook_saved_with_its_state_restores_without_a_kernel(lab: Lab) -> None:
+    name = lab.add("saved.ipynb", [ONE_OF_EACH])
+    page = lab.open(name)
+    save_state_automatically(page)
+    try:
+        run_cell(page, 0)
+        count = page.locator(".attn").count()
+        assert count
+        dragged = [drag(page, view) for view in views(page, count)]
+        save(page)
+    finally:
+        save_state_automatically(page)
+    lab.close()
+    page = lab.open(name)
+    for view, state in zip(views(page, count), dragged, strict=True):
+        until(lambda view=view: shown(view), state)
+
+
+# ---- chapters as they are stored
+
+
+@EACH_CHAPTER
+def test_trusted_chapter_draws_without_running(lab: Lab, chapter: Path) -> None:
+    lab.trust(lab.add(f"trusted_{chapter.name}", notebooks.read(chapter)))
+    page = lab.open(f"trusted_{chapter.name}")
+    every = rebuild(chapter)
+    for view, widget in zip(views(page, len(every)), every, strict=True):
+        assert_draws(view, widget)
+
+
+@EACH_CHAPTER
+def test_untrusted_chapter_shows_pictures_until_it_is_trusted(lab: Lab, chapter: Path) -> None:
+    notebook = notebooks.read(chapter)
+    data = outputs(notebook)
+    bare = nbformat.v4.new_output("display_data", {**data[0]})  # the text is for who has no picture
+    del bare.data["image/png"]
+    notebook.cells.append(nbformat.v4.new_code_cell("bare", outputs=[bare], execution_count=1))
+    page = lab.open(lab.add(f"untrusted_{chapter.name}", notebook))
+    pictures = {"".join(each["image/png"].split()) for each in data}
+    images = page.locator(".jp-RenderedImage img")
+    seen = "(images) => images.map((e) => e.naturalWidth > 99 && e.src.split(',')[1])"
+    until(lambda: pictures - set(images.evaluate_all(seen)), set())
+    text = page.locator(".jp-RenderedText", has_text=data[0]["text/plain"])
+    expect(text).to_have_count(1)
+    assert page.locator(".attn, .jupyter-widgets").count() == 0
+    expect(page.get_by_text("Error displaying widget")).to_have_count(0)
+
+    page.keyboard.press("Control+Shift+c")
+    page.get_by_placeholder("Search").last.fill("Trust Notebook")
+    page.keyboard.press("Enter")
+    page.locator(".jp-Dialog").get_by_role("button", name="Trust").click()
+    views(page, len(data) + 1)
+    expect(text).to_have_count(0)
