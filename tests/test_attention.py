@@ -14,7 +14,7 @@ from attnbook.attention import (
 # query and key sizes, the score, and its formula for one query s and one key h
 SCORES = {
     "dot": (5, 5, lambda: DotScore(), lambda f, s, h: sum(s[i] * h[i] for i in range(5))),
-    "scaled": (5, 5, lambda: ScaledDotScore(), lambda f, s, h: (s @ h) / torch.tensor(5.0).sqrt()),
+    "scaled": (5, 5, lambda: ScaledDotScore(), lambda f, s, h: (s @ h) / 5**0.5),
     "bilinear": (
         3,
         5,
@@ -40,12 +40,13 @@ SCORES = {
 def test_scores_against_their_formulas_as_loops(name):
     d_query, d_key, build, formula = SCORES[name]
     torch.manual_seed(0)
-    score, query, keys = build(), torch.randn(2, d_query), torch.randn(2, 6, d_key)
+    score, query, keys = build().double(), torch.randn(2, d_query), torch.randn(2, 6, d_key)
+    query, keys = query.double(), keys.double()
     scores = score(query, score.prepare(keys))
     assert scores.shape == (2, 6)
     for b in range(2):
         for j in range(6):
-            assert abs(formula(score, query[b], keys[b, j]) - scores[b, j]) < 1e-6
+            assert abs(formula(score, query[b], keys[b, j]) - scores[b, j]) < 1e-12
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -75,9 +76,19 @@ def test_a_dot_product_needs_equal_sizes(score):
         score(torch.randn(2, 3), score.prepare(torch.randn(2, 6, 5)))
 
 
+@pytest.mark.parametrize("name", ["bilinear", "additive", "concat"])
+def test_a_query_or_key_of_another_size_is_named(name):
+    score = SCORES[name][2]()
+    with pytest.raises(ValueError, match="keys must be of size 5, got 4"):
+        score(torch.randn(2, 3), score.prepare(torch.randn(2, 6, 4)))
+    with pytest.raises(ValueError, match="query must be of size 3, got 4"):
+        score(torch.randn(2, 4), score.prepare(torch.randn(2, 6, 5)))
+
+
 def test_last_key_score_survives_half_precision():
-    keys = torch.zeros(1, 9, 2, dtype=torch.float16)
-    assert LastKeyScore().prepare(keys).softmax(-1).tolist() == [[0.0] * 8 + [1.0]]
+    keys = torch.zeros(1, 60, 2, dtype=torch.float16)
+    _, weights = attend(LastKeyScore().prepare(keys), keys, torch.arange(60)[None] < 9)
+    assert weights.tolist() == [[0.0] * 8 + [1.0] + [0.0] * 51]
 
 
 def test_attention_is_the_weighted_sum():

@@ -6,7 +6,7 @@ import torch
 from attnbook.attention import AdditiveScore
 from attnbook.data import Numbers, number_pair
 from attnbook.metrics import evaluate, link_offsets
-from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.training import train
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
@@ -17,11 +17,11 @@ NUMBERS = [n for digits in (7, 8, 9) for n in TASK.held_out[digits]]
 BATCH = TASK.encode(NUMBERS)
 
 
-def trained(seed, decoder=Decoder, score=None, two_way=False):
+def trained(seed, score=None, two_way=False):
     torch.manual_seed(seed)
     encoder = Encoder(len(TASK.source_vocab), 64, two_way=two_way)
     score = score and score(64, 64, 64)
-    model = Seq2Seq(encoder, decoder(len(TASK.target_vocab), 64, score))
+    model = Seq2Seq(encoder, Decoder(len(TASK.target_vocab), 64, score))
     train(model, lambda s: TASK.batch(s, seed=seed), model.loss, steps=600, lr=0.01)
     return model
 
@@ -37,12 +37,12 @@ def test_one_vector_is_not_enough(seed):
 
 @SEEDS
 def test_attention_is(seed):
-    assert exact(trained(seed, score=AdditiveScore)) >= 0.95
+    assert exact(trained(seed, AdditiveScore)) >= 0.95
 
 
 @SEEDS
 def test_with_two_ways_the_strongest_weight_is_on_the_right_word(seed):
-    model = trained(seed, LuongDecoder, AdditiveScore, two_way=True)
+    model = trained(seed, AdditiveScore, two_way=True)
     assert exact(model) >= 0.98
     offsets = link_offsets(model(*BATCH)[1], [number_pair(n) for n in NUMBERS])
     assert (offsets == 0).float().mean() >= 0.95

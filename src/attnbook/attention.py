@@ -1,6 +1,6 @@
 """Attention: score functions, and the weighted sum of values that they steer."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 import torch
 from jaxtyping import Bool, Float
@@ -33,7 +33,7 @@ def attend(
     return torch.einsum("...j,...jd->...d", weights, values), weights
 
 
-class Score(nn.Module):
+class Score(nn.Module, ABC):
     """What every score function offers; what depends on the keys alone is computed once."""
 
     @abstractmethod
@@ -45,6 +45,11 @@ class Score(nn.Module):
         self, query: Float[Tensor, "batch d_query"], prepared: Tensor
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against the prepared keys."""
+
+
+def _check_size(name: str, vectors: Tensor, size: int) -> None:
+    if vectors.shape[-1] != size:
+        raise ValueError(f"{name} must be of size {size}, got {vectors.shape[-1]}")
 
 
 class DotScore(Score):
@@ -93,7 +98,7 @@ class ScaledDotScore(DotScore):
         return super().forward(query, prepared) / query.shape[-1] ** 0.5
 
 
-class BilinearScore(DotScore):
+class BilinearScore(Score):
     """Dot product of the query with a linear map of the key. Also called general, multiplicative.
 
         score(s, h_j) = s . W h_j
@@ -101,6 +106,9 @@ class BilinearScore(DotScore):
     Args:
         d_query: size of a query s.
         d_key: size of a key h_j; W is `[d_query d_key]`, without bias.
+
+    Raises:
+        ValueError: if a query or a key is of another size.
 
     Source: Luong et al. 2015, section 3.1.
     """
@@ -111,7 +119,15 @@ class BilinearScore(DotScore):
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_query"]:
         """W h_j, the part that no query changes."""
+        _check_size("keys", keys, self.w.in_features)
         return self.w(keys)
+
+    def forward(
+        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_prepared"]
+    ) -> Float[Tensor, "batch key"]:
+        """Scores of one query a sentence against its prepared keys."""
+        _check_size("query", query, self.w.out_features)
+        return torch.einsum("bd,bjd->bj", query, prepared)
 
 
 class AdditiveScore(Score):
@@ -124,6 +140,9 @@ class AdditiveScore(Score):
         d_key: size of a key h_j.
         d_hidden: size of the hidden layer: v `[d_hidden]`, W1 `[d_hidden d_key]`,
             W2 `[d_hidden d_query]`, all without bias.
+
+    Raises:
+        ValueError: if a query or a key is of another size.
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
@@ -138,6 +157,7 @@ class AdditiveScore(Score):
         self, keys: Float[Tensor, "batch key d_key"]
     ) -> Float[Tensor, "batch key d_hidden"]:
         """W1 h_j, the part that no query changes."""
+        _check_size("keys", keys, self.w1.in_features)
         return self.w1(keys)
 
     def forward(
@@ -146,6 +166,7 @@ class AdditiveScore(Score):
         prepared: Float[Tensor, "batch key d_hidden"],
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
+        _check_size("query", query, self.w2.in_features)
         return self.v(torch.tanh(prepared + self.w2(query)[:, None])).squeeze(-1)
 
 
@@ -162,22 +183,28 @@ class ConcatScore(Score):
         d_hidden: size of the hidden layer: v `[d_hidden]`, W `[d_hidden d_query+d_key]`, both
             without bias.
 
+    Raises:
+        ValueError: if a query or a key is of another size.
+
     Source: Luong et al. 2015, section 3.1.
     """
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int):
         super().__init__()
+        self.d_query, self.d_key = d_query, d_key
         self.w = nn.Linear(d_query + d_key, d_hidden, bias=False)
         self.v = nn.Linear(d_hidden, 1, bias=False)
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
         """The keys as they are: nothing can be computed before the query is known."""
+        _check_size("keys", keys, self.d_key)
         return keys
 
     def forward(
         self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
+        _check_size("query", query, self.d_query)
         queries = query[:, None].expand(-1, prepared.shape[1], -1)
         return self.v(torch.tanh(self.w(torch.cat([queries, prepared], dim=-1)))).squeeze(-1)
 
@@ -185,18 +212,18 @@ class ConcatScore(Score):
 class LastKeyScore(Score):
     """A score that ignores the query: each key scores far above the key before it.
 
-        score(s, h_j) = 10000 (j - n),   j = 1 .. n
+        score(s, h_j) = 1000 (j - n),   j = 1 .. n
 
     The softmax over the keys of a sentence is then exactly 1 on the last one and 0 elsewhere, a
-    Kronecker delta, since exp(-10000) is 0 in floating point. An attending decoder with this score
-    is the plain decoder that reads the encoder's last state at every step (Cho et al. 2014).
+    Kronecker delta, since exp(-1000) is 0 in floating point. An attending decoder with this score
+    after a one-way encoder reads that encoder's last state at every step (Cho et al. 2014).
     """
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key"]:
-        """Scores that rise by 10000 from key to key and end in 0."""
+        """Scores that rise by 1000 from key to key and end in 0."""
         n = keys.shape[1]
         steps = torch.arange(1 - n, 1, device=keys.device, dtype=keys.dtype)
-        return (10_000 * steps).expand(keys.shape[:2])
+        return (1000 * steps).expand(keys.shape[:2])
 
     def forward(
         self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key"]

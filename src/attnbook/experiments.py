@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 PACKAGES = ("attnbook", "torch", "numpy")
+PLAIN = re.compile(r"[\w.-]+")  # what comes back from a table as it was
 
 
 def folder() -> Path:
@@ -22,40 +23,46 @@ def folder() -> Path:
 
 
 def store(name: str, rows: Iterable[Mapping[str, object]]) -> Path:
-    """Run an experiment to its end and store its rows as `<name>.csv`, or nothing if it fails.
+    """Run an experiment to its end and store its rows as `<name>.csv`.
 
     The first lines, which begin with `#`, say by what command, when, how long, and with which
-    versions the table was made.
+    versions the table was made. Until the end the rows are kept in `<name>.csv.partial`: a run that
+    fails leaves there what it found, and the old table as it was.
 
     Args:
         name: of the table and of `book/experiments/<name>.py`.
         rows: the rows, all with the same columns; the experiment may compute them as it yields.
 
     Raises:
-        ValueError: if there is no row, a row has other columns than the first, or a name or text
-            is more than letters, digits, `_`, `.` and `-`.
+        ValueError: if there is no row, or at the first row that has other columns than the row
+            before it, or a name or text that is more than letters, digits, `_`, `.` and `-`.
     """
     start = time.perf_counter()
-    table = [dict(row) for row in rows]
-    columns = {tuple(row) for row in table}
-    if len(columns) != 1:
-        raise ValueError(f"rows must be at least one, all with the same columns, got {columns}")
-    texts = {str(cell) for row in table for cell in (*row, *row.values())}
-    odd = sorted(text for text in texts if not re.fullmatch(r"[\w.-]+", text))
-    if odd:
-        raise ValueError(f"rows must hold only letters, digits, _, . and -, got {odd}")
+    path = folder() / f"{name}.csv"
+    partial = path.with_name(path.name + ".partial")
+    columns: list[str] = []
+    with partial.open("w", encoding="utf8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for row in rows:
+            if not columns:
+                columns = list(row)
+                writer.writerow(columns)
+            if set(row) != set(columns):
+                raise ValueError(f"rows must have the same columns, {columns}, got {list(row)}")
+            odd = [text for text in map(str, (*row, *row.values())) if not PLAIN.fullmatch(text)]
+            if odd:
+                raise ValueError(f"rows must hold only letters, digits, _, . and -, got {odd}")
+            writer.writerow([row[column] for column in columns])
+            file.flush()
+    if not columns:
+        raise ValueError("rows must be at least one, got none")
     minutes = (time.perf_counter() - start) / 60
     made = [f"command: make experiments NAME={name}"]
     made += [f"finished: {time.strftime('%Y-%m-%d')}, after {minutes:.1f} minutes"]
     made += [f"python {platform.python_version()}"]
     made += [f"{package} {version(package)}" for package in PACKAGES]
-    path = folder() / f"{name}.csv"
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf8", newline="") as file:
-        file.writelines(f"# {line}\n" for line in made)
-        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+    table = partial.read_text(encoding="utf8")
+    partial.write_text("".join(f"# {line}\n" for line in made) + table, encoding="utf8")
     os.replace(partial, path)
     return path
 

@@ -82,7 +82,8 @@ class GRU(nn.Module):
         self.cell = GRUCell(d_input, d_state, reset)
 
     def load_torch(self, gru: nn.GRU, *, backward: bool = False) -> "GRU":
-        """Copy the weights of one direction of a `torch.nn.GRU`'s first layer. Returns self."""
+        """Copy the weights of a `torch.nn.GRU`'s first layer; `backward`: of its direction that
+        reads from the end. Returns self."""
         end = "_l0_reverse" if backward else "_l0"
         weights = gru.state_dict().items()
         self.cell.load_state_dict(
@@ -107,7 +108,8 @@ class Memory(NamedTuple):
 
     Attributes:
         states: `[batch source d_model]` the top layer's state at each word, zeros at padding.
-        last: `[layer batch d_model]` each layer's state after the last word.
+        last: `[layer batch d_model]` each layer's state when all is read: after the last word, and
+            in a two-way encoder that joined with the backward state at the first word.
         mask: `[batch source]` True at words, False at padding.
     """
 
@@ -123,7 +125,7 @@ class Encoder(nn.Module):
         h_j = [GRU(x_j, forward h_(j-1)); GRU'(x_j, backward h_(j+1))]   two ways
 
     with x_j and h_j `[d_model]`. With two ways each direction has half the numbers, so that h_j
-    has the same size; its state "after the last word" joins what each direction ends in.
+    has the same size.
 
     Args:
         vocab_size: number of source tokens.
@@ -132,7 +134,7 @@ class Encoder(nn.Module):
         n_layers: GRUs on top of each other; each reads the states of the one below.
 
     Raises:
-        ValueError: if `two_way` and `d_model` is odd.
+        ValueError: if `two_way` and `d_model` is odd, or if a source has padding before a word.
 
     Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2 (layers); Bahdanau et
     al. 2015, section 3.2 (two ways).
@@ -152,8 +154,10 @@ class Encoder(nn.Module):
         )
 
     def forward(self, source: Int[Tensor, "batch source"]) -> Memory:
-        """Read the sentences; padding changes nothing, a source of only padding gives zeros."""
+        """Read the sentences; padding at the end changes nothing, only padding gives zeros."""
         mask = padding_mask(source)
+        if (mask[:, 1:] & ~mask[:, :-1]).any():
+            raise ValueError("source must have its padding at the end, got padding before a word")
         lengths = mask.sum(1)
         packed = pack_padded_sequence(
             self.embedding(source), lengths.clamp(min=1).cpu(), True, enforce_sorted=False
@@ -168,7 +172,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """GRU decoder that starts from the encoder's last state and may attend to all of them.
 
-        s_0 = h_T
+        s_0 = memory.last, which is h_T after a one-way encoder
         s_t = GRU(y_(t-1), s_(t-1))                              without a score
         s_t = GRU([y_(t-1); c_t], s_(t-1))                       with one, where
         c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_(t-1), h_j)
@@ -187,7 +191,7 @@ class Decoder(nn.Module):
 
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
     (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
-    go straight to the prediction, and s_0 passes through one more layer).
+    go to the prediction, through a maxout layer, and s_0 is a layer over the backward state alone).
     """
 
     reads_context = True  # whether the lowest cell reads [y_(t-1); c_t], if there is a score
@@ -202,6 +206,10 @@ class Decoder(nn.Module):
         sizes = [d_input] + [d_model] * (n_layers - 1)
         self.cells = nn.ModuleList(nn.GRUCell(size, d_model) for size in sizes)
         self.out = nn.Linear(d_model, vocab_size)
+
+    def start(self, memory: Memory) -> Float[Tensor, "layer batch d_model"]:
+        """The state before the first step."""
+        return memory.last
 
     def prepare(self, memory: Memory) -> Tensor | None:
         """What the score computes of the encoder's states once a sentence."""
@@ -240,7 +248,7 @@ class Decoder(nn.Module):
         self, target: Int[Tensor, "batch target"], memory: Memory
     ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
         """Teacher forcing: logits for the token after each given one, and the weights if any."""
-        prepared, state = self.prepare(memory), memory.last
+        prepared, state = self.prepare(memory), self.start(memory)
         predictors, weights = [], []
         for token in target.unbind(1):
             state, predictor, row = self.step(token, state, memory, prepared)
@@ -253,7 +261,7 @@ class Decoder(nn.Module):
 class LuongDecoder(Decoder):
     """GRU decoder that moves first, then attends, and predicts from context and state together.
 
-        s_0 = h_T
+        s_0 = memory.last
         s_t = GRU(y_(t-1), s_(t-1))
         c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_t, h_j)
         a_t = tanh(W_c [c_t; s_t])
@@ -269,7 +277,8 @@ class LuongDecoder(Decoder):
         score: a score function of `attnbook.attention`.
         n_layers: GRU cells on top of each other, as many as the encoder has.
 
-    Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding).
+    Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding;
+    there with LSTMs, and no b).
     """
 
     reads_context = False
@@ -354,7 +363,7 @@ class Seq2Seq(nn.Module):
             max_len: stop after this many tokens.
         """
         memory = self.encoder(source)
-        prepared, state = self.decoder.prepare(memory), memory.last
+        prepared, state = self.decoder.prepare(memory), self.decoder.start(memory)
         token = torch.full_like(source[:, 0], BOS)
         done = torch.zeros_like(token, dtype=torch.bool)
         tokens, logits, weights = [], [], []
