@@ -106,6 +106,7 @@ def rebuilt(model: dict[str, Any]) -> Any:
     given = {**state, **arrays(cls, state)}
     given.update(queries=state.get("query_tokens"), keys=state.get("key_tokens"))
     given.update(contexts=state.get("contexts") or None)
+    given.update(axes=[tuple(axis) for axis in state.get("axes", [])])
     widget = cls(**{name: given[name] for name in inspect.signature(cls).parameters})
     for trait in cls.class_own_traits(sync=True):  # the reader's, which no argument sets
         if not isinstance(state[trait], bytes):
