@@ -57,6 +57,8 @@ TELL = "print(json.dumps([told(widget) for widget in widgets]))"
 DRIVE = "for widget in widgets:\n    drive(widget)\n" + TELL
 ONE_OF_EACH = IMPORT + "display(*of_each_class([w for path in CHAPTERS for w in rebuild(path)]))"
 
+MISSING = "widget model not found"  # on the console
+NOT_FOUND = "Error displaying widget: model not found"
 SAVE_STATE = "Save Widget State Automatically"
 
 # What a view shows of the state that a reader changes, as `told` says it in Python.
@@ -304,6 +306,23 @@ def views(page: Page, count: int) -> list[Locator]:
     return page.locator(".attn").all()
 
 
+def restored(lab: Lab, page: Page, count: int) -> list[Locator]:
+    """The views of a notebook opened and not run.
+
+    JupyterLab gives a model up where a new kernel answers two seconds late, as on a busy machine;
+    then this loads the page again, as a reader would.
+    """
+    lost = page.get_by_text(NOT_FOUND)
+    for _ in range(2):
+        expect(page.locator(".attn").or_(lost)).to_have_count(count, timeout=60_000)
+        if not lost.count():
+            break
+        page.reload()
+    drawn = views(page, count)
+    lab.faults.errors = [error for error in lab.faults.errors if MISSING not in error]
+    return drawn
+
+
 def shown(view: Locator) -> list[Any]:
     return view.evaluate(SHOWN)
 
@@ -413,7 +432,7 @@ def test_saved_and_opened_again(lab: Lab) -> None:
     stateless = lab.add("stateless.ipynb", notebooks.read(lab.folder / "root" / name))
 
     page.reload()
-    assert_shown(page, dragged)  # by the kernel
+    assert_shown(lab, page, dragged)  # by the kernel
     page.get_by_role("menuitem", name="Settings").click()
     page.get_by_text(SAVE_STATE).click()
     until(lambda: is_switched_on(page), True)
@@ -421,13 +440,13 @@ def test_saved_and_opened_again(lab: Lab) -> None:
     assert stored(lab, name)
 
     lab.close()
-    assert_shown(lab.open(name), dragged)  # by the notebook
+    assert_shown(lab, lab.open(name), dragged)  # by the notebook
     assert not lab.faults.errors
     page = lab.open(stateless)
-    lost = page.get_by_text("Error displaying widget: model not found")
+    lost = page.get_by_text(NOT_FOUND)
     expect(lost).to_have_count(count, timeout=60_000)
     assert page.locator(".attn").count() == 0
-    assert all("widget model not found" in error for error in lab.faults.errors)
+    assert all(MISSING in error for error in lab.faults.errors)
     lab.faults.clear()
 
 
@@ -442,8 +461,8 @@ def stored(lab: Lab, name: str) -> dict[str, Any]:
     return notebooks.models(notebooks.read(lab.folder / "root" / name))
 
 
-def assert_shown(page: Page, states: list[list[Any]]) -> None:
-    for view, state in zip(views(page, len(states)), states, strict=True):
+def assert_shown(lab: Lab, page: Page, states: list[list[Any]]) -> None:
+    for view, state in zip(restored(lab, page, len(states)), states, strict=True):
         until(lambda view=view: shown(view), state)
 
 
@@ -455,7 +474,7 @@ def test_trusted_chapter_draws_without_running(lab: Lab, chapter: Path) -> None:
     lab.trust(lab.add(f"trusted_{chapter.name}", notebooks.read(chapter)))
     page = lab.open(f"trusted_{chapter.name}")
     every = rebuild(chapter)
-    for view, widget in zip(views(page, len(every)), every, strict=True):
+    for view, widget in zip(restored(lab, page, len(every)), every, strict=True):
         assert_draws(view, widget)
 
 
@@ -482,5 +501,5 @@ def test_untrusted_chapter_shows_pictures_until_it_is_trusted(lab: Lab, chapter:
     page.locator(".lm-CommandPalette-input").fill("Trust Notebook")
     page.keyboard.press("Enter")
     page.locator(".jp-Dialog").get_by_role("button", name="Trust").click()
-    views(page, 2 * len(data))
+    restored(lab, page, 2 * len(data))
     expect(text).to_have_count(0)
