@@ -1,6 +1,8 @@
 // Draws a notebook's stored widgets without a kernel: each view gets an anywidget-like model with
 // the stored state. A widget's source is registered by one classic script per class
 // (`attnbookWidgets`), since a page opened as a file may not import a module of its own folder.
+// All this stands in the page's head, and each view ends in a call of `attnbookDraw`: the first
+// is drawn when the parser has got there, not when the rest of a long chapter has come and been set.
 (() => {
   const KIND = "application/vnd.jupyter.widget-";
 
@@ -72,13 +74,18 @@
     }
   }
 
-  const records = JSON.parse(
-    document.querySelector(`script[type="${KIND}state+json"]`)?.textContent ?? '{"state":{}}',
-  ).state;
+  // Now, so that drawing waits for no import, and a style meets no elements to look through yet.
+  // What goes wrong is said where the widget should be.
+  for (const name of Object.keys(globalThis.attnbookWidgets ?? {})) definition(name).catch(() => {});
+
+  let records; // stand before the first view
+  const recordOf = (id) =>
+    (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`).textContent)
+      .state)[id];
   const models = new Map(); // views of one model move together
   async function modelOf(id, widget) {
     if (!models.has(id)) {
-      const model = new Model(records[id]);
+      const model = new Model(recordOf(id));
       models.set(id, Promise.resolve(widget.initialize?.({ model })).then(() => model));
     }
     return models.get(id);
@@ -99,14 +106,14 @@
     host.replaceChildren(note, ...spare.childNodes);
   }
 
-  async function show(script) {
-    const host = script.parentElement;
+  async function show(host) {
     const el = document.createElement("div");
     el.className = "attnbook-widget";
     el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
     try {
-      const { model_id: id } = JSON.parse(script.textContent);
-      if (!records[id]) throw new Error("its stored state is not on this page");
+      const view = host.querySelector(`script[type="${KIND}view+json"]`);
+      const { model_id: id } = JSON.parse(view.textContent);
+      if (!recordOf(id)) throw new Error("its stored state is not on this page");
       const widget = await definition(host.dataset.widget);
       const model = await modelOf(id, widget);
       host.append(el);
@@ -117,11 +124,14 @@
     host.dataset.ready = "";
   }
 
-  // One after the other, so that the first is on the screen while the rest are drawn.
-  (async () => {
-    for (const script of document.querySelectorAll(`script[type="${KIND}view+json"]`)) {
-      await show(script);
-      await new Promise((done) => setTimeout(done));
-    }
-  })();
+  // The first at once. The rest follow when the page is whole, as each makes the browser lay out all
+  // there is, and one after the other, so that one can use the first meanwhile. A link to a widget's
+  // state scrolls there, which needs the whole page, too.
+  const whole = new Promise((done) => addEventListener("DOMContentLoaded", done));
+  let last = location.hash.startsWith("#w.") ? whole : Promise.resolve();
+  globalThis.attnbookDraw = () => {
+    const host = document.currentScript.parentElement;
+    const pause = () => new Promise((done) => setTimeout(done));
+    last = last.then(() => show(host)).then(() => whole).then(pause);
+  };
 })();

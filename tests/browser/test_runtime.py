@@ -6,7 +6,7 @@ from pathlib import Path
 import anywidget
 import pytest
 import traitlets
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 HOSTILE = "</script><img src=x onerror=document.title='hacked'><!--"
 
@@ -55,7 +55,7 @@ PIXEL = (
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[..., Path]) -> Path:
     counter = Counter()
-    return widget_page([Broken(), counter, counter, Misspelt(), Counter(count=8)])
+    return widget_page([counter, Broken(), counter, Misspelt(), Counter(count=8)])
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
@@ -84,6 +84,25 @@ def test_failing_widgets_say_so(path: Path, page_factory: Callable[..., Page], s
     pictures = page.locator(".widget-view > figure img")
     assert [picture.get_attribute("alt") for picture in pictures.all()] == ["a counter"] * 2
     assert pictures.first.evaluate("img => img.complete && img.naturalWidth") == 1
+
+
+def test_drawn_before_the_page_has_come(path: Path, page_factory: Callable[..., Page]) -> None:
+    """The first widget waits for nothing below it: here, for a script that is held back."""
+    page = page_factory(path)
+    text = path.read_text("utf8")
+    end = text.index("</div>", text.index('class="widget-view"')) + len("</div>")
+    text = f'{text[:end]}<script src="late.js"></script>{text[end:]}'
+    held: list[Route] = []
+    page.route("**/late.js", lambda route: held.append(route))
+    page.route("**/widgets.html", lambda route: route.fulfill(body=text, content_type="text/html"))
+    page.goto(page.url, wait_until="commit")
+    page.locator(".attnbook-widget b").wait_for()
+    assert page.locator(".widget-view").count() == 1
+    assert page.evaluate("document.readyState") == "loading"
+    for route in held:
+        route.fulfill(body="", content_type="text/javascript")
+    page.wait_for_load_state()
+    page.wait_for_function("document.querySelectorAll('.widget-view[data-ready]').length == 5")
 
 
 def test_missing_script(path: Path, page_factory: Callable[..., Page], faults) -> None:

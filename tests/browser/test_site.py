@@ -20,6 +20,13 @@ NO_ALT = r"""[...document.querySelectorAll("img")]
 SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
     .filter((found) => ["serious", "critical"].includes(found.impact))
     .map((found) => found.id + ": " + found.nodes.map((node) => node.html).join(" | "))"""
+UNSAID = """(text) => {
+    const said = (sheet) => [...sheet.cssRules].map((rule) => rule.selectorText ?? rule.name);
+    const all = new Set(said(document.querySelector("link[rel=stylesheet]").sheet));
+    const old = new CSSStyleSheet();
+    old.replaceSync(text.replace(/@import[^;]*;/g, ""));
+    return said(old).filter((rule) => rule && !all.has(rule));
+}"""
 UNFOLD = """document.querySelectorAll("details").forEach((e) => (e.open = true));
     document.querySelectorAll(".toggle-hidden")
         .forEach((e) => e.classList.remove("toggle-hidden"))"""
@@ -57,6 +64,15 @@ def test_every_page(
             found[f"{name}: accessibility"] += page.evaluate(SERIOUS)
         page.context.close()
     assert not {what: faults for what, faults in found.items() if faults}
+
+
+def test_one_sheet_says_what_all_said(site: Path, page_factory: Callable[..., Page]) -> None:
+    page = page_factory(site / "book/index.html")
+    assert page.locator("link[rel=stylesheet]").count() == 1
+    for sheet in (site / "_static").rglob("*.css"):
+        assert not page.evaluate(UNSAID, sheet.read_text("utf8")), sheet.name
+    fonts = page.evaluate("[...document.fonts].filter((face) => face.status == 'loaded').length")
+    assert fonts >= 2  # its addresses lead to files
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])

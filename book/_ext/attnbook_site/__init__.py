@@ -7,6 +7,7 @@ One module a concern; each has its own `setup`:
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script a class, the `{widget}` directive
 - `fonts`: icons, mathematics and text, cut down to what the pages show
+- `styles`: one style sheet for all pages
 - `figures`: a warning for every picture without alternative text
 """
 
@@ -15,7 +16,7 @@ import hashlib
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from . import figures, fonts, math, repository, theme, widgets
+from . import figures, fonts, math, repository, styles, theme, widgets
 
 
 def note_sources(app: Sphinx, config: Config) -> None:
@@ -31,6 +32,6 @@ def note_sources(app: Sphinx, config: Config) -> None:
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("attnbook_sources", "", "env")
     app.connect("config-inited", note_sources)
-    for part in (theme, repository, math, widgets, figures, fonts):
+    for part in (theme, repository, math, widgets, figures, fonts, styles):
         part.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

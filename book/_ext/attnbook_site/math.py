@@ -9,7 +9,6 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -67,17 +66,6 @@ def configure(app: Sphinx, config: Config) -> None:
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
 
 
-def per_page(
-    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
-) -> None:
-    """Pages without mathematics fetch no style sheet for it."""
-    if 'class="katex' in (context.get("body") or ""):
-        return
-    context["css_files"][:] = [
-        css for css in context["css_files"] if "katex" not in str(getattr(css, "filename", css))
-    ]
-
-
 def finish(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
@@ -89,5 +77,4 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", configure)
-    app.connect("html-page-context", per_page, priority=900)
     app.connect("build-finished", finish, priority=700)

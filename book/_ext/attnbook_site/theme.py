@@ -1,5 +1,6 @@
 """Templates, options of the theme, and the parts of it that the book leaves out."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ MENDED = {
     # docutils: a list whose children are none of its items
     'role="doc-biblioentry"': 'role="listitem"',
 }
+
+# Names and punctuation need no colour of their own: without a span each, a chapter's page
+# has a quarter fewer elements to set.
+PLAIN_CODE = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+
+# Scripts that later ones on the page need at once; the others wait until the page is read.
+AT_ONCE = ("documentation_options", "doctools", "widgets")
 
 REDIRECT = """<!DOCTYPE html>
 <html lang="en">
@@ -58,8 +66,13 @@ def mend(
 
     for kind in ("script_files", "css_files"):
         context[kind][:] = [asset for asset in context[kind] if wanted(asset)]
+    for script in context["script_files"]:
+        name = str(getattr(script, "filename", "") or "")
+        if name and not any(word in name for word in AT_ONCE):
+            script.attributes["defer"] = "defer"
+    context["body"] = PLAIN_CODE.sub(r"\1", context.get("body") or "")
     for found, better in MENDED.items():
-        context["body"] = (context.get("body") or "").replace(found, better)
+        context["body"] = context["body"].replace(found, better)
 
 
 def finish(app: Sphinx, exception: Exception | None) -> None:

@@ -3,7 +3,8 @@
 A notebook stores each widget's state together with a copy of its source. On a page the state stays
 and the source becomes one classic script per class, shared by all pages and taken from the package
 as it is now, so pages are light and a repaired widget is current everywhere. `static-widgets.js`
-draws from both without a kernel. Without JavaScript the page shows the stored picture.
+draws from both without a kernel, the first view as soon as the page is read so far. Without
+JavaScript the page shows the stored picture.
 
     ```{widget} 01_seq2seq learnt-map
     ```
@@ -35,6 +36,7 @@ from .theme import BOOK, EXT
 LOGGER = logging.getLogger(__name__)
 SOURCES = BOOK.parent / "src/attnbook/widgets/_source.py"
 RUNTIME = "static-widgets.js"
+VIEW_START = '<div class="widget-view"'
 
 
 class WidgetView(nodes.General, nodes.Element):
@@ -102,8 +104,7 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
     widget = node.stored
     view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
     self.body.append(
-        f'<div class="widget-view" data-widget="{widget.class_name}">'
-        f'<script type="{VIEW}">{view}</script>'
+        f'{VIEW_START} data-widget="{widget.class_name}"><script type="{VIEW}">{view}</script>'
     )
     if widget.png:
         # The name follows from the content: pages of earlier builds keep theirs.
@@ -116,7 +117,7 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
             f'<noscript><figure class="widget-picture"><img src="{escape(source)}"'
             f' alt="{escape(widget.text)}"></figure></noscript>'
         )
-    self.body.append("</div>")
+    self.body.append("<script>globalThis.attnbookDraw?.()</script></div>")
     raise nodes.SkipNode
 
 
@@ -164,12 +165,13 @@ def add_to_page(
     if not widgets:
         return
     state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
-    context["body"] += f'\n<script type="{STATE}">{script_json(state)}</script>\n'
+    script = f'<script type="{STATE}">{script_json(state)}</script>\n'
+    context["body"] = context["body"].replace(VIEW_START, script + VIEW_START, 1)
     shared = Shared()
     classes = {widget.class_name: widget for widget in widgets.values()}
     for _, widget in sorted(classes.items()):
-        app.add_js_file(shared.write(widget, Path(app.outdir)), loading_method="defer")
-    app.add_js_file(RUNTIME, loading_method="defer")
+        app.add_js_file(shared.write(widget, Path(app.outdir)))
+    app.add_js_file(RUNTIME)
 
 
 def page_state(widgets: Iterable[StoredWidget]) -> dict[str, Any]:
