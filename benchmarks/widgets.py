@@ -105,7 +105,8 @@ def main() -> None:
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout
         with serve(ROOT / "_build/html") as site:
-            for path in ("book/index.html", "book/01_seq2seq.html"):
+            chapters = [f"book/{file.stem}.html" for file in sorted(ROOT.glob("book/[0-9]*.ipynb"))]
+            for path in ("book/index.html", *chapters):
                 runs = [first_widget(browser, f"{site}/{path}") for _ in range(5)]
                 shown = ", ".join(f"{run:.2f}" for run in sorted(runs))
                 print(f"{path}: first widget after {statistics.median(runs):.2f} s ({shown})")
