@@ -169,6 +169,20 @@ class Encoder(nn.Module):
         return Memory(states * mask[:, :, None], last * (lengths > 0)[:, None], mask)
 
 
+class Step(NamedTuple):
+    """What one step of a decoder gives.
+
+    Attributes:
+        state: `[layer batch d_model]` the next state of each layer.
+        predictor: `[batch d_model]` the vector that the next token is predicted from.
+        weights: `[batch source]` the attention weights, or None for a decoder without attention.
+    """
+
+    state: Float[Tensor, "layer batch d_model"]
+    predictor: Float[Tensor, "batch d_model"]
+    weights: Float[Tensor, "batch source"] | None
+
+
 class Decoder(nn.Module):
     """GRU decoder that starts from the encoder's last state and may attend to all of them.
 
@@ -231,18 +245,14 @@ class Decoder(nn.Module):
         state: Float[Tensor, "layer batch d_model"],
         memory: Memory,
         prepared: Tensor | None,
-    ) -> tuple[
-        Float[Tensor, "layer batch d_model"],
-        Float[Tensor, "batch d_model"],
-        Float[Tensor, "batch source"] | None,
-    ]:
-        """One step: the next state, what predicts the next token, and the weights if any."""
+    ) -> Step:
+        """One step: look, then move."""
         x, weights = self.embedding(token), None
         if self.score is not None:
             context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
             x = torch.cat([x, context], dim=-1)
         state = self.move(x, state)
-        return state, state[-1], weights
+        return Step(state, state[-1], weights)
 
     def forward(
         self, target: Int[Tensor, "batch target"], memory: Memory
@@ -294,15 +304,12 @@ class LuongDecoder(Decoder):
         state: Float[Tensor, "layer batch d_model"],
         memory: Memory,
         prepared: Tensor | None,
-    ) -> tuple[
-        Float[Tensor, "layer batch d_model"],
-        Float[Tensor, "batch d_model"],
-        Float[Tensor, "batch source"],
-    ]:
-        """One step: the next state, the vector a_t that predicts the next token, the weights."""
+    ) -> Step:
+        """One step: move, then look."""
         state = self.move(self.embedding(token), state)
         context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
-        return state, torch.tanh(self.combine(torch.cat([context, state[-1]], dim=-1))), weights
+        a = torch.tanh(self.combine(torch.cat([context, state[-1]], dim=-1)))
+        return Step(state, a, weights)
 
 
 class Translation(NamedTuple):
