@@ -1,18 +1,21 @@
-"""Attention: score functions, and the weighted sum of values that they steer."""
+"""Attention: score functions, the weighted sum of values that they steer, and many heads of it."""
 
 from abc import ABC, abstractmethod
+from typing import Self
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.masks import masked_softmax
+from attnbook.masks import causal_mask, masked_softmax
+from attnbook.positions import ScorePositions
 
 
 def attend(
     scores: Float[Tensor, "*batch key"],
-    values: Float[Tensor, "*batch key d_value"],
-    mask: Bool[Tensor, "*batch key"] | None = None,
+    values: Float[Tensor, "*#batch key d_value"],
+    mask: Bool[Tensor, "*#batch key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch d_value"], Float[Tensor, "*batch key"]]:
     """Attention: a weighted sum of values, the weights being a softmax of a query's scores.
 
@@ -20,8 +23,8 @@ def attend(
 
     Args:
         scores: `[... key]` how well each key answers the query, any real numbers.
-        values: `[... key d_value]` what is averaged, one value v_j for each key.
-        mask: `[... key]` True = may attend; None = all may be attended.
+        values: `[... key d_value]` what is averaged, one value v_j a key, shaped to broadcast.
+        mask: `[... key]` True = may attend, shaped to broadcast; None = all may be attended.
 
     Returns:
         out `[... d_value]`, of the same size however many values there are, and the weights alpha
@@ -230,3 +233,159 @@ class LastKeyScore(Score):
     ) -> Float[Tensor, "batch key"]:
         """The prepared scores, whatever the query."""
         return prepared
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each in a small space of its own, joined by a linear map.
+
+        q_l = x W_l^Q,   k_l = m W_l^K,   v_l = m W_l^V          for each head l = 1 .. n_heads
+        out = [head_1 ... head_h] W^O,   head_l = softmax(q_l k_l^T / sqrt(d_head)) v_l
+
+    where x `[query d_model]` are the vectors that ask and m `[key d_model]` those that are asked:
+    x itself (self-attention) or a memory (cross-attention). W_l^Q, W_l^K, W_l^V are
+    `[d_model d_head]`, d_head = d_model / n_heads, and W^O is `[d_model d_model]`. The maps of all
+    heads lie side by side in `q`, `k`, `v`; `out` is W^O.
+
+    Args:
+        d_model: size of the vectors.
+        n_heads: number of heads.
+        n_kv_heads: number of heads of keys and values; each serves `n_heads / n_kv_heads` heads of
+            queries. None: as many as `n_heads`.
+        bias: whether the four maps have a bias.
+        positions: what positions change in queries, keys or scores; None: nothing.
+
+    Raises:
+        ValueError: if n_heads does not divide d_model, or n_kv_heads does not divide n_heads; in
+            `forward`, if a vector is not of size d_model, or if `positions` or `causal` meets a
+            memory.
+
+    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        n_kv_heads: int | None = None,
+        bias: bool = True,
+        positions: ScorePositions | None = None,
+    ):
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if n_heads < 1 or d_model % n_heads:
+            raise ValueError(f"n_heads must divide d_model, {d_model}, got {n_heads}")
+        if n_kv_heads < 1 or n_heads % n_kv_heads:
+            raise ValueError(f"n_kv_heads must divide n_heads, {n_heads}, got {n_kv_heads}")
+        self.d_model, self.d_head = d_model, d_model // n_heads
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.q = nn.Linear(d_model, d_model, bias)
+        self.k = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
+        self.v = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
+        self.out = nn.Linear(d_model, d_model, bias)
+        self.positions = positions
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        memory: Float[Tensor, "batch key d_model"] | None = None,
+        *,
+        mask: Bool[Tensor, "#batch #query key"] | None = None,
+        causal: bool = False,
+        need_weights: bool = False,
+    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
+        """Attend from x to the memory, or to x itself.
+
+        Args:
+            x: `[batch query d_model]` the vectors that ask.
+            memory: `[batch key d_model]` the vectors that are asked; None: x.
+            mask: `[batch query key]`, or with 1 for batch or query: True = may attend. For padding,
+                `padding_mask(tokens)[:, None]`.
+            causal: each vector may attend only to itself and those before it, in addition to
+                `mask`.
+            need_weights: give the weights too, computed step by step; without them PyTorch's fused
+                attention is used, which never stores them.
+
+        Returns:
+            out `[batch query d_model]`, and the weights `[batch head query key]` or None. A query
+            that may attend to nothing gets zeros from every head.
+        """
+        if memory is not None and (causal or self.positions):
+            raise ValueError("memory must be None with causal or positions: they compare x with x")
+        asked = x if memory is None else memory
+        _check_size("x", x, self.d_model)
+        _check_size("memory", asked, self.d_model)
+        q, k, v = self._split(self.q(x)), self._split(self.k(asked)), self._split(self.v(asked))
+        bias = None
+        if self.positions:
+            q, k = self.positions.rotate(q, k)
+            bias = self.positions.bias(q, k)
+        if mask is not None:
+            mask = mask[:, None]
+        if causal and (need_weights or mask is not None or bias is not None):
+            ahead = causal_mask(x.shape[1]).to(x.device)
+            mask = ahead if mask is None else mask & ahead
+        if need_weights:
+            group = self.n_heads // self.n_kv_heads
+            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
+            scores = q @ k.mT / self.d_head**0.5
+            heads, weights = attend(scores if bias is None else scores + bias, v[:, :, None], mask)
+        else:
+            heads, weights = self._fused(q, k, v, mask, bias, causal), None
+        return self.out(heads.transpose(1, 2).flatten(2)), weights
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
+
+    def _fused(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        causal: bool,
+    ) -> Tensor:
+        """PyTorch's attention; its mask is added to the scores when it is not boolean."""
+        if bias is not None and mask is not None:
+            mask = bias.masked_fill(~mask, -torch.inf)
+        elif bias is not None:
+            mask = bias
+        return scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            mask,
+            is_causal=causal and mask is None,
+            enable_gqa=self.n_kv_heads < self.n_heads,
+        )
+
+    def load_torch(self, reference: nn.MultiheadAttention) -> Self:
+        """Copy the weights of PyTorch's module of the same sizes; returns self.
+
+        Raises:
+            ValueError: if the module has other sizes, a bias where this one has none, keys of
+                another size, or additional keys.
+        """
+        theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
+        mine = (self.d_model, self.n_heads, self.q.bias is not None)
+        odd = reference.bias_k is not None or reference.add_zero_attn
+        if (
+            theirs != mine
+            or odd
+            or reference.in_proj_weight is None
+            or self.n_kv_heads < self.n_heads
+        ):
+            raise ValueError(
+                "reference must have the sizes of this module, (d_model, n_heads, bias) ="
+                f" {mine}, one size of keys and no additional keys, got {reference} {theirs}"
+            )
+        maps = (self.q, self.k, self.v)
+        with torch.no_grad():
+            for own, weight in zip(maps, reference.in_proj_weight.chunk(3), strict=True):
+                own.weight.copy_(weight)
+            if reference.in_proj_bias is not None:
+                for own, bias in zip(maps, reference.in_proj_bias.chunk(3), strict=True):
+                    own.bias.copy_(bias)
+        self.out.load_state_dict(reference.out_proj.state_dict())
+        return self

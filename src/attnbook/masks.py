@@ -16,6 +16,19 @@ def padding_mask(tokens: Int[Tensor, "batch key"]) -> Bool[Tensor, "batch key"]:
     return tokens != PAD
 
 
+def causal_mask(n: int) -> Bool[Tensor, "query key"]:
+    """True where a key does not come after the query.
+
+        mask_ij = (j <= i),   i, j = 0 .. n - 1
+
+    Args:
+        n: number of tokens.
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+    """
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
 def masked_softmax(
     scores: Float[Tensor, "*batch key"], mask: Bool[Tensor, "*#batch key"] | None = None
 ) -> Float[Tensor, "*batch key"]:
