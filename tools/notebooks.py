@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 from types import ModuleType
 
 import nbformat
@@ -16,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
+JAVASCRIPT = "application/javascript"
+BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
 VOLATILE = {"ExecuteTime", "colab", "collapsed", "execution", "jupytext", "outputId", "scrolled"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"}
@@ -146,6 +149,7 @@ def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:
 def settle(nb: NotebookNode, stem: str) -> NotebookNode:
     """The executed notebook with nothing in it that would differ the next time."""
     nb = settle_models(nb, stem)
+    nb = settle_bertviz(nb, stem)
     settle_cells(nb)
     nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}
     nb.metadata.update(kernelspec=KERNEL, language_info=LANGUAGE)
@@ -191,6 +195,18 @@ def settle_models(nb: NotebookNode, stem: str) -> NotebookNode:
     text = json.dumps(nb)
     for model_id, label in labels.items():
         text = text.replace(model_id, digest(f"{stem}/{label}"))
+    return nbformat.reads(text, as_version=4)
+
+
+def settle_bertviz(nb: NotebookNode, stem: str) -> NotebookNode:
+    """Name bertviz's views by their order, and drop the copy of the weights in a comment."""
+    for output in (o for c in code_cells(nb) for o in c.outputs):
+        data = output.get("data", {})
+        if BERTVIZ.search(data.get(JAVASCRIPT, "")):
+            data[JAVASCRIPT] = re.sub(r" // HACK: .*", "", data[JAVASCRIPT])
+    text = json.dumps(nb)
+    for number, name in enumerate(dict.fromkeys(BERTVIZ.findall(text)), start=1):
+        text = text.replace(name, f"bertviz-{digest(f'{stem}/bertviz-{number}')}")
     return nbformat.reads(text, as_version=4)
 
 

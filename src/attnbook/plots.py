@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 from cycler import cycler
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from torch import Tensor
 
 # Okabe and Ito 2008: colours that colour-blind readers tell apart; line styles for print in grey.
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
@@ -65,3 +67,19 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
             color=lines[i].get_color(),
             va="center",
         )
+
+
+def bertviz_weights(
+    attention: Sequence[Float[Tensor, "1 head query key"]],
+) -> list[Float[Tensor, "1 head query key"]]:
+    """Weights for bertviz's views, rounded to three decimals.
+
+    bertviz writes every weight in full into the notebook: 17 digits where 3 can be seen.
+
+    Args:
+        attention: the weights of each layer, as `transformers` gives them.
+
+    Returns:
+        The same weights in float64, which holds 0.083 where float32 has 0.08299999684095383.
+    """
+    return [weights.detach().double().round(decimals=3) for weights in attention]

@@ -6,6 +6,7 @@ One module a concern; each has its own `setup`:
 - `repository`: launch buttons and the "report a problem" link, from the configured address
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script a class, the `{widget}` directive
+- `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
 - `fonts`: icons, mathematics and text, cut down to what the pages show
 - `styles`: one style sheet for all pages
 - `figures`: a warning for every picture without alternative text
@@ -16,7 +17,7 @@ import hashlib
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from . import figures, fonts, math, repository, styles, theme, widgets
+from . import bertviz, figures, fonts, math, repository, styles, theme, widgets
 
 
 def note_sources(app: Sphinx, config: Config) -> None:
@@ -32,6 +33,6 @@ def note_sources(app: Sphinx, config: Config) -> None:
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("attnbook_sources", "", "env")
     app.connect("config-inited", note_sources)
-    for part in (theme, repository, math, widgets, figures, fonts, styles):
+    for part in (theme, repository, math, widgets, bertviz, figures, fonts, styles):
         part.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
