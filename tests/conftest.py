@@ -11,9 +11,13 @@ from jaxtyping import install_import_hook
 install_import_hook("attnbook", "beartype.beartype")  # before anything imports attnbook
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy
 import pytest
+
+from attnbook import assets
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +27,21 @@ def seed() -> None:
     random.seed(0)
     numpy.random.seed(0)
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def asset() -> Callable[[str], Path]:
+    """`asset("minilm")`: its folder. `make test` has fetched it, no test asks the network. Without
+    it the test is skipped, in CI it fails."""
+
+    def find(name: str) -> Path:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("PIP_NO_INDEX", "1")
+                return assets.fetch(name)
+        except assets.AssetError as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(error))
+
+    return find

