@@ -304,6 +304,30 @@ def test_a_chapter_needs_widgets_prose_and_the_package(nb, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("what", "imports", "fine"),
+    [
+        ("attnbook=={}", "import torch", True),
+        ('"attnbook @ git+https://x"', "import torch", True),
+        ("attnbook==9{}", "import torch", False),
+        ("attnbook=={}9", "import torch", False),
+        ('"attnbook[pretrained]=={}"', "import torch", True),
+        ('"attnbook[pretrained]=={}"', "import transformers.models", True),
+        ('"attnbook[pretrained] @ git+https://x"', "from attnbook import pretrained", True),
+        ("attnbook=={}", "from bertviz import head_view", False),
+        ("attnbook=={}", "from attnbook import pretrained", False),
+        ("attnbook=={}", "from attnbook.pretrained import minilm", False),
+        ('"attnbook @ git+https://x"', "import attnbook.pretrained", False),
+        ('"attnbook[pretraned]=={}"', "import gguf", False),
+    ],
+)
+def test_a_chapter_installs_what_it_imports(what, imports, fine):
+    install = f"    %pip install -q {what.format(checks.version())}"
+    first = f"try:\n    import attnbook\nexcept ImportError:\n{install}"
+    nb = new_notebook(cells=[new_code_cell(first), new_code_cell(f"{imports}\nx = 1")])
+    assert ("does not install" not in "\n".join(checks.chapter(nb))) == fine
+
+
+@pytest.mark.parametrize(
     ("source", "expected"),
     [
         ("assert x", True),

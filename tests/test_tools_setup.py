@@ -67,6 +67,18 @@ def test_address_needs_no_new_run_and_can_be_changed_again(checkout):
     assert address.rewrite(checkout, repository) == []
 
 
+def test_address_keeps_the_extra(checkout):
+    path = checkout / "book" / "01_tiny.ipynb"
+    nb = notebooks.read(path)
+    nb.cells[0].source = FIRST.replace("attnbook==0.1.0", '"attnbook[pretrained]==0.1.0"')
+    notebooks.write(path, nb)
+    for repository in (FORK, FORK + "2"):
+        address.rewrite(checkout, repository)
+        source = notebooks.read(path).cells[0].source
+        line = f'%pip install -q "attnbook[pretrained] @ git+{repository}"'
+        assert source == FIRST.replace("%pip install -q attnbook==0.1.0", line)
+
+
 def test_address_does_not_hide_that_code_was_edited(checkout):
     path = checkout / "book" / "01_tiny.ipynb"
     nb = notebooks.read(path)

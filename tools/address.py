@@ -11,7 +11,7 @@ import sys
 from tools import notebooks
 from tools.notebooks import ROOT
 
-INSTALL = re.compile(r"^(\s*%pip install .*?)\"?attnbook\b.*$", re.MULTILINE)
+INSTALL = re.compile(r"^(\s*%pip install .*?)\"?(attnbook\b(\[\w+\])?).*$", re.MULTILINE)
 BUTTONS = re.compile(r"(?m)^(repository:\n(?:[ \t]+.*\n)*?[ \t]+url:).*$")
 
 
@@ -39,7 +39,7 @@ def point(nb: notebooks.NotebookNode, address: str) -> bool:
     cells = notebooks.code_cells(nb)
     if not cells:
         return False
-    line = rf'\1"attnbook @ git+{address}"'
+    line = rf'\1"\2 @ git+{address}"'
     source = INSTALL.sub(line, cells[0].source)
     if source == cells[0].source:
         return False

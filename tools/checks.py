@@ -1,5 +1,6 @@
 """What every notebook of the book promises. Each check returns one line a problem, in words."""
 
+import ast
 import pathlib
 import re
 import tomllib
@@ -12,6 +13,7 @@ from tools.notebooks import BOOK, ROOT, VIEW, asserts, code_cells, tags
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words to a line of code
+EXTRA = "pretrained"  # of the package; its module of this name needs it
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
 # nbval obeys such comments too; what a cell is let off stands in its tags, where `judged` reads it.
 MARKER = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST_VALIDATE)_\w+)", re.MULTILINE)
@@ -168,9 +170,12 @@ def chapter(nb: NotebookNode) -> list[str]:
     first = cells[0].source if cells else ""
     if not re.search(r"^\s*(import|from) attnbook\b", first, re.M):
         found.append("the first code cell does not import attnbook")
-    by_name = f"attnbook=={version()}"
-    if not re.search(rf"%pip install .*({re.escape(by_name)}$|attnbook @ git\+)", first, re.M):
-        found.append(f"the first code cell does not install {by_name} where it is missing")
+    needs, by_name = from_extra(cells), re.escape(f"=={version()}")
+    install = re.search(rf"%pip install .*attnbook(\[\w+\])?({by_name}\"?$| @ git\+)", first, re.M)
+    if not install or (needs and install[1] != f"[{EXTRA}]"):
+        wanted = f"attnbook[{EXTRA}]=={version()}" if needs else f"attnbook=={version()}"
+        why = f", for {', '.join(sorted(needs))}" * bool(needs)
+        found.append(f"the first code cell does not install {wanted} where it is missing{why}")
     words = sum(len(c.source.split()) for c in nb.cells if c.cell_type == "markdown")
     lines = sum(c.source.count("\n") + 1 for c in cells)
     if words < PROSE * lines:
@@ -178,6 +183,24 @@ def chapter(nb: NotebookNode) -> list[str]:
     return found
 
 
+def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
+    """What code cells import that only the extra brings."""
+    brings = {re.split(r"\W", need)[0] for need in project()["optional-dependencies"][EXTRA]}
+    names = set()
+    for node in (node for cell in cells for node in ast.walk(notebooks.parse(cell.source))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    own = f"attnbook.{EXTRA}"
+    tops = {own if name.startswith(own) else name.partition(".")[0] for name in names}
+    return tops & {own, *brings}
+
+
+def project() -> dict:
+    """The package, as this checkout has it."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
 def version() -> str:
-    """The package's version, as this checkout has it."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    return project()["version"]
