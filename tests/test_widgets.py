@@ -19,7 +19,14 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature, _source, format_number
+from attnbook.positions import sinusoidal
+from attnbook.widgets import (
+    AttentionHeatmap,
+    PositionExplorer,
+    SoftmaxTemperature,
+    _source,
+    format_number,
+)
 from attnbook.widgets.temperature import softmax
 
 FOLDER = Path(_source.__file__).parent
@@ -336,20 +343,75 @@ def test_javascript_rounds_the_same(tmp_path: Path) -> None:
     assert theirs == ours
 
 
-# ---- what both share
+# ---- PositionExplorer
 
 
-def both() -> list[AttentionHeatmap | SoftmaxTemperature]:
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"d_model": 7}, "d_model must be an even number from 2 to 512, not 7"),
+        ({"d_model": 0}, "d_model must be an even number from 2 to 512, not 0"),
+        ({"d_model": 514}, "d_model must be an even number from 2 to 512, not 514"),
+        ({"max_len": 1}, "max_len must be a number from 2 to 512, not 1"),
+        ({"max_len": 513}, "max_len must be a number from 2 to 512, not 513"),
+        ({"position": 128}, "position must be 0..127, not 128"),
+        ({"position": -1}, "position must be 0..127, not -1"),
+        ({"pair": 32}, "pair must be 0..31, not 32"),
+        ({"d_model": 6, "pair": 3}, "pair must be 0..2, not 3"),
+        ({"max_len": 9, "position": 9}, "position must be 0..8, not 9"),
+        ({"base": 0.5}, "base must be a number of at least 1, not 0.5"),
+        ({"base": np.nan}, "base must be a number of at least 1, not nan"),
+        ({"base": np.inf}, "base must be a number of at least 1, not inf"),
+    ],
+)
+def test_explorer_refuses(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        PositionExplorer(**options)
+
+
+def test_explorer_follows_the_browser_and_python() -> None:
+    widget = PositionExplorer(6, 9, base=100)
+    widget.set_state({"position": 8, "pair": 2, "base": 50})
+    assert (widget.position, widget.pair, widget.base) == (8, 2, 50)
+    assert widget.wavelength() == pytest.approx(2 * np.pi * 50 ** (4 / 6))
+    for trait, value in (("position", 9), ("pair", 3), ("base", 0), ("d_model", 5), ("max_len", 1)):
+        before = getattr(widget, trait)
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+        assert getattr(widget, trait) == before
+
+
+def test_explorer_pictures_the_vectors() -> None:
+    widget = PositionExplorer(6, 9, base=100, position=4, pair=1)
+    picture = Picture()
+    widget.draw(picture)
+    map_, waves, products = picture.axes
+    p = sinusoidal(9, 6, 100.0).double().numpy()
+    assert np.array_equal(np.asarray(map_.images[0].get_array()), p.T)
+    sine, cosine, _ = (line.get_ydata() for line in waves.lines)
+    assert np.array_equal(np.stack([sine, cosine], -1), p[:, 2:4])
+    ((x, y),) = (line.get_data() for line in products.lines)
+    assert np.array_equal(x, np.arange(-4, 5)) and np.allclose(y, p @ p[4])
+    assert "wavelength 29.2" in waves.get_xlabel()
+
+
+# ---- what all share
+
+
+def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
+        PositionExplorer(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
     ]
 
 
 def test_repr_is_stable_and_says_what_it_is() -> None:
-    heatmap, temperature = both()
-    assert repr(heatmap) == "AttentionHeatmap(3 query x 4 key: The finding)"
-    assert repr(temperature) == "SoftmaxTemperature(3 labels, temperature 1: The finding)"
+    assert list(map(repr, each())) == [
+        "AttentionHeatmap(3 query x 4 key: The finding)",
+        "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
+        "SoftmaxTemperature(3 labels, temperature 1: The finding)",
+    ]
     two = AttentionHeatmap(
         [ROWS] * 2, QUERIES, KEYS, other=ROWS, names=["learnt", "gold"], query_label="target word"
     )
@@ -359,14 +421,14 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
 
 
 def test_names_are_stable_and_tell_contents_apart() -> None:
-    first, again = both()[0].name, both()[0].name
+    first, again = each()[0].name, each()[0].name
     other = AttentionHeatmap(ROWS[::-1], QUERIES, KEYS).name
     assert first == again != other
     assert re.fullmatch(r"attention-heatmap-[0-9a-f]{8}", first)
     assert AttentionHeatmap(ROWS, QUERIES, KEYS, name="learnt-map").name == "learnt-map"
 
 
-@pytest.mark.parametrize("widget", both(), ids=lambda widget: type(widget).__name__)
+@pytest.mark.parametrize("widget", each(), ids=lambda widget: type(widget).__name__)
 def test_fallbacks(widget: Any) -> None:
     data, _ = widget._repr_mimebundle_()
     assert data["text/plain"] == repr(widget)
@@ -447,10 +509,9 @@ def test_sources_load_by_file_path() -> None:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.classes() == ["AttentionHeatmap", "SoftmaxTemperature"]
-    for cls in (AttentionHeatmap, SoftmaxTemperature):
-        esm, css = module.load(cls.__name__)
-        widget = next(w for w in both() if isinstance(w, cls))
+    assert module.classes() == sorted(type(widget).__name__ for widget in each())
+    for widget in each():
+        esm, css = module.load(type(widget).__name__)
         assert (esm, css) == (widget.get_state()["_esm"], widget.get_state()["_css"])
 
 
@@ -462,6 +523,12 @@ def test_a_source_is_one_module(name: str) -> None:
     defined = re.findall(r"^(?:export )?(?:async )?(?:function|const|let) (\w+)", esm, re.MULTILINE)
     assert len(defined) == len(set(defined))  # each module in once, no two names alike
     assert ".attn " in css and f"/* {name}" not in css
+
+
+def test_a_shared_style_comes_with_its_module() -> None:
+    shared = (FOLDER / "plot.css").read_text("utf8")
+    assert shared in _source.load("PositionExplorer")[1]
+    assert shared not in _source.load("SoftmaxTemperature")[1]
 
 
 def test_each_file_is_short_and_safe() -> None:

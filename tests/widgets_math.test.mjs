@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as math from "../src/attnbook/widgets/math.js";
+import * as positions from "../src/attnbook/widgets/positions.js";
 
 const close = (got, want, slack = 1e-12) => {
   assert.equal(got.length, want.length);
@@ -124,4 +125,43 @@ test("a link keeps one part for each widget", () => {
 
 test("a broken link restores nothing it cannot read", () => {
   assert.deepEqual(math.readLink("#w.map=query:x;key:1e999;index;;:;index:1,y;temperature:2", "map"), { temperature: [2] });
+});
+
+test("position vectors equal numpy's", () => {
+  const p = positions.sinusoidal(5, 6, 10000);
+  close(p.subarray(18, 24), [0.1411200080598672, -0.9899924966004454, 0.13879810108005056, 0.990320699135675,
+    0.006463259070189646, 0.9999791129228609]);
+  close(positions.sinusoidal(4, 4, 100).subarray(8, 12), [0.9092974268256817, -0.4161468365471424, 0.19866933079506122, 0.9800665778412416]);
+  close(positions.products(positions.sinusoidal(7, 6, 10000), 7, 2), [1.5795381044132932, 2.539222961115251, 3,
+    2.539222961115251, 1.579538104413293, 1.00030731545819, 1.3291332225622778]);
+});
+
+test("waves turn in as many positions as numpy says, and come round then", () => {
+  const cases = [[0, 64, 6.283185307179586], [8, 64, 62.83185307179586], [31, 64, 47117.24278016739], [255, 512, 60611.47716626105]];
+  for (const [m, size, want] of cases) {
+    close([positions.wavelength(m, size, 10000) / want], [1]);
+    close([positions.wavelength(m, size, 10000) * positions.speed(m, size, 10000)], [2 * Math.PI]);
+  }
+});
+
+test("inner products of positions depend on the distance alone", () => {
+  const n = 40, size = 12, p = positions.sinusoidal(n, size, 1000), first = positions.products(p, n, 0);
+  for (let i = 0; i < n; i++) close(positions.products(p, n, i), Array.from(first, (_, j) => first[Math.abs(j - i)]), 1e-12);
+  close([first[0]], [size / 2]);
+});
+
+test("the base's slider is logarithmic from 10 to a million and comes back", () => {
+  assert.deepEqual([0, 0.2, 0.6, 1].map(positions.fromBaseSlider), [10, 100, 10000, 1e6]);
+  assert.deepEqual([1, 10, 1e6, 1e9].map(positions.toBaseSlider), [0, 0, 1, 1]);
+  for (let x = 0; x <= 1; x += 0.01) assert.ok(Math.abs(positions.toBaseSlider(positions.fromBaseSlider(x)) - x) < 0.005);
+});
+
+test("two signs, two colours that are seen on any page; nothing at zero", () => {
+  const blue = positions.BLUE, orange = positions.ORANGE; // two vectors of three numbers: a row for each number
+  assert.deepEqual([...positions.pixels([0, 1, -0.5, 0.2, -1, -0], 2)],
+    [...blue, 0, ...blue, 51, ...blue, 255, ...orange, 255, ...orange, 128, ...blue, 0]);
+  for (const page of [[253, 252, 249], [21, 24, 29]]) {
+    for (const colour of [positions.BLUE, positions.ORANGE]) assert.ok(math.contrast(colour, page) >= 3, String([colour, page]));
+  }
+  assert.ok(math.luminance(positions.ORANGE) > 1.5 * math.luminance(positions.BLUE)); // told apart in grey, too
 });

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature
+from attnbook.widgets import AttentionHeatmap, PositionExplorer, SoftmaxTemperature
 
 HARNESS = """async ({ state, binary, attached }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -149,6 +149,31 @@ def test_temperature_keeps_the_contract(browser: Browser, attached: bool) -> Non
     page.get_by_role("button", name="Greedy").click()
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("[model.get('temperature'), model.get('context')]") == [1, 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_explorer_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, PositionExplorer(14, 19, position=3, pair=2, name="kept"), attached)
+    for slider, state in (("position i", [4, 2]), ("pair m", [4, 3])):
+        page.get_by_role("slider", name=slider).focus()
+        page.keyboard.press("ArrowRight")
+        assert page.evaluate("[model.get('position'), model.get('pair'), unsaved.size]") == [
+            *state,
+            0,
+        ]
+    page.get_by_role("slider", name="base").focus()
+    page.keyboard.press("Home")
+    assert page.evaluate("model.get('base')") == 10
+    page.evaluate("model.fromKernel('base', 64), model.fromKernel('position', 0)")
+    page.evaluate(FRAME)
+    expected = "Wavelength 37.3 positions · at position 0: sine 0.000, cosine 1.000"
+    assert page.locator(".attn-readout").first.text_content() == expected  # 2 pi 64^(6/14)
+    page.mouse.click(*centre(page, "canvas"))
+    assert page.evaluate("[model.get('position'), model.get('pair')]") == [9, 3]
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("['position', 'pair', 'base'].map(model.get)") == [3, 2, 10_000]
     finish(page, errors)
 
 

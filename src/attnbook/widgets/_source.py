@@ -20,8 +20,10 @@ def classes() -> list[str]:
 def load(name: str) -> tuple[str, str]:
     """ES module and stylesheet of widget class `name`, each as one text."""
     stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    esm = "\n".join(_with_imports(f"{stem}.js", []))
-    css = "\n".join((FOLDER / file).read_text("utf8") for file in ("base.css", f"{stem}.css"))
+    modules: list[str] = []
+    esm = "\n".join(_with_imports(f"{stem}.js", modules))
+    styles = [FOLDER / "base.css", *((FOLDER / file).with_suffix(".css") for file in modules)]
+    css = "\n".join(style.read_text("utf8") for style in styles if style.is_file())
     return esm, css
 
 

@@ -1,0 +1,45 @@
+// What the two widgets on positions share on the page: sliders with their value, curves, following a pointer.
+import { h, svg } from "./ui.js";
+
+// `set` moves it, writes the value beside it and says it.
+export function slider(label, range, oninput) {
+  const input = h("input", { type: "range", ...range, oninput: () => oninput(Number(input.value)) });
+  const value = h("span", { className: "attn-value", "aria-hidden": "true" });
+  const node = h("div", { className: "attn-slider" }, h("label", {}, h("span", {}, label), input), value);
+  const set = (at, text, spoken = text) => {
+    input.value = at;
+    value.textContent = text;
+    input.setAttribute("aria-valuetext", spoken);
+  };
+  return { node, set };
+}
+
+// Drawings in a box of 100 x 100, stretched to their place, and their points as fractions of its width and height.
+// `data-high` and `data-low` of the box say what its top and bottom stand for.
+export const plot = (...children) => h("div", { className: "attn-graph", "aria-hidden": "true" },
+  svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, ...children));
+export const curve = (look) => svg("polyline", { class: `attn-line ${look}` });
+export const trace = (line, points) =>
+  line.setAttribute("points", points.map(([x, y]) => `${(100 * x).toFixed(2)},${(100 * (1 - y)).toFixed(2)}`).join(" "));
+
+// A dot that keeps its shape, and labels below an axis.
+export const dot = (look) => h("i", { className: `attn-point ${look}`, "aria-hidden": "true" });
+export const move = (node, x, y) => Object.assign(node.style, { left: `${100 * x}%`, top: `${100 * (1 - y)}%` });
+export function axis(labels) {
+  return h("div", { className: "attn-axis", "aria-hidden": "true" }, ...labels.map(([x, text]) => {
+    const label = h("span", {}, text);
+    label.style.left = `${100 * x}%`;
+    return label;
+  }));
+}
+
+// Calls `choose` with fractions of the width and height where a pointer clicks or drags.
+export function follow(node, choose) {
+  const at = (event) => {
+    const box = node.getBoundingClientRect(), inside = (x) => Math.min(1, Math.max(0, x));
+    choose(inside((event.clientX - box.left) / box.width), inside((event.clientY - box.top) / box.height));
+  };
+  node.classList.add("attn-follow");
+  node.addEventListener("click", at);
+  node.addEventListener("pointermove", (event) => event.buttons && at(event));
+}

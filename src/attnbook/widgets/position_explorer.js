@@ -1,0 +1,113 @@
+// PositionExplorer: sinusoidal position vectors as a picture, one of their waves, and their inner products.
+import { css, format } from "./math.js";
+import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
+import { BLUE, ORANGE, fromBaseSlider, pixels, products, sinusoidal, speed, toBaseSlider, wavelength } from "./positions.js";
+import { h, onceAFrame, put, stateControls } from "./ui.js";
+
+const POINTS = 600; // of a drawn wave
+const between = (n, high) => Math.min(high, Math.max(0, Math.trunc(n)));
+const long = (x) => (x < 1000 ? format(x, 1) : Math.round(x).toLocaleString("en"));
+
+function render({ model, el }) {
+  const size = model.get("d_model"), n = model.get("max_len"), title = model.get("title");
+  let made, vectors, low; // the base that `vectors` and the picture were made for; the least inner product
+
+  // ---- elements
+  const position = slider("position i", { min: 0, max: n - 1, step: 1 }, (i) => put(model, { position: i }));
+  const pair = slider("pair m", { min: 0, max: size / 2 - 1, step: 1 }, (m) => put(model, { pair: m }));
+  const base = slider("base", { min: 0, max: 1, step: 0.01 }, (x) => put(model, { base: fromBaseSlider(x) }));
+  const canvas = h("canvas", { width: n, height: size, "aria-hidden": "true" });
+  const column = h("i", { className: "attn-column" }), row = h("i", { className: "attn-pair" });
+  const picture = h("div", { className: "attn-picture", "aria-hidden": "true" }, canvas, row, column);
+  const key = h("i", { className: "attn-key" });
+  key.style.background = `linear-gradient(to right, ${css(ORANGE)}, transparent, ${css(BLUE)})`;
+  const sine = curve("attn-sine"), cosine = curve("attn-cosine"), middle = curve("attn-zero");
+  const here = curve("attn-faint"), sineAt = dot("attn-sine"), cosineAt = dot("attn-cosine");
+  const waves = plot(middle, here, sine, cosine);
+  waves.append(sineAt, cosineAt);
+  Object.assign(waves.dataset, { high: "1", low: "−1" });
+  trace(middle, [[0, 0.5], [1, 0.5]]);
+  const every = curve("attn-faint"), mine = curve("attn-mine"), zero = curve("attn-zero"), top = dot("");
+  const distances = plot(zero, every, mine);
+  distances.append(top);
+  const pairText = h("p", { className: "attn-legend" }), waveText = h("p", { className: "attn-readout" });
+  const productText = h("p", { className: "attn-readout" });
+  const along = [0, 1 / 3, 2 / 3, 1].map((x) => Math.round(x * (n - 1)));
+  const apart = [-1, -0.5, 0, 0.5, 1].map((x) => Math.trunc(x * (n - 1)));
+  const state = stateControls(el, model.get("name"),
+    () => ({ position: [model.get("position")], pair: [model.get("pair")], base: [model.get("base")] }),
+    ({ position: [i], pair: [m], base: [b] }) => put(model, {
+      position: between(i, n - 1), pair: between(m, size / 2 - 1), base: Math.max(1, b),
+    }));
+  const root = h("div", { className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions" },
+    ...(title ? [h("p", { className: "attn-title" }, title)] : []), position.node, pair.node, base.node,
+    h("p", { className: "attn-legend" }, `Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `, key, " 1"),
+    picture, axis(along.map((i) => [i / (n - 1), i === n - 1 ? `position ${i}` : String(i)])), pairText, waves, waveText,
+    h("p", { className: "attn-legend" }, "Inner product p", h("sub", {}, "i"), " · p", h("sub", {}, "j"),
+      " by distance j − i. Thick: from the chosen i; thin: from any other."),
+    distances, axis(apart.map((x) => [place(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])), productText, state.bar);
+
+  // Where things lie, as fractions of a plot: positions as columns of the picture, distances from end to end.
+  function place(distance) {
+    return 0.5 + distance / (2 * (n - 1));
+  }
+  const height = (product) => (product - low) / (size / 2 - low);
+
+  follow(picture, (x, y) => put(model, { position: between(x * n, n - 1), pair: between((y * size) / 2, size / 2 - 1) }));
+  follow(waves, (x) => put(model, { position: between(x * n, n - 1) }));
+
+  // ---- drawing
+  function make() {
+    made = model.get("base");
+    vectors = sinusoidal(n, size, made);
+    canvas.getContext("2d").putImageData(new ImageData(pixels(vectors, n), n), 0, 0);
+    const first = products(vectors, n, 0);
+    low = Math.min(0, ...first);
+    Object.assign(distances.dataset, { high: size / 2, low: format(low, 0) });
+    trace(every, Array.from({ length: 2 * n - 1 }, (_, x) => [place(x - n + 1), height(first[Math.abs(x - n + 1)])]));
+    trace(zero, [[0, height(0)], [1, height(0)]]);
+  }
+
+  function draw() {
+    if (made !== model.get("base")) make();
+    const i = model.get("position"), m = model.get("pair"), turn = speed(m, size, made), period = wavelength(m, size, made);
+    const at = vectors.subarray(i * size + 2 * m), x = (i + 0.5) / n, [s, c] = [at[0], at[1]].map((value) => format(value));
+    position.set(i, String(i), `${i}, sine ${s}, cosine ${c}`);
+    pair.set(m, String(m), `${m}, wavelength ${long(period)} positions`);
+    base.set(toBaseSlider(made), made.toLocaleString("en"));
+    Object.assign(column.style, { left: `${(100 * i) / n}%`, width: `${100 / n}%` });
+    Object.assign(row.style, { top: `${(200 * m) / size}%`, height: `${200 / size}%` });
+    const steps = Array.from({ length: POINTS + 1 }, (_, k) => [k / POINTS, ((k / POINTS) * n - 0.5) * turn]);
+    trace(sine, steps.map(([at, angle]) => [at, 0.5 + Math.sin(angle) / 2]));
+    trace(cosine, steps.map(([at, angle]) => [at, 0.5 + Math.cos(angle) / 2]));
+    trace(here, [[x, 0], [x, 1]]);
+    move(sineAt, x, 0.5 + at[0] / 2);
+    move(cosineAt, x, 0.5 + at[1] / 2);
+    pairText.replaceChildren(`Pair ${m}: `, h("b", { className: "attn-sine" }, "sine"), ` (solid) is dimension ${2 * m}, `,
+      h("b", { className: "attn-cosine" }, "cosine"), ` (dashed) dimension ${2 * m + 1}.`);
+    waveText.replaceChildren("Wavelength ", h("b", {}, `${long(period)} positions`), ` · at position ${i}: sine `,
+      h("b", {}, s), ", cosine ", h("b", {}, c));
+    const all = products(vectors, n, i);
+    trace(mine, Array.from(all, (value, j) => [place(j - i), height(value)]));
+    move(top, place(0), height(all[i]));
+    const far = [0, 1, 10].map((distance) => [distance, all[i + distance] ?? all[i - distance]]);
+    productText.replaceChildren(...far.filter(([, value]) => value !== undefined).flatMap(([distance, value]) =>
+      [...(distance ? [` · ${distance} away `] : ["p", h("sub", {}, i), " · p", h("sub", {}, i), " = "]), h("b", {}, format(value, 2))]));
+  }
+  const ask = onceAFrame(draw);
+
+  // ---- life
+  const changes = ["change:position", "change:pair", "change:base"];
+  for (const event of changes) model.on(event, ask);
+  el.append(root);
+  state.start();
+  draw();
+  return () => {
+    for (const event of changes) model.off(event, ask);
+    state.stop();
+    ask.cancel();
+    root.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,52 @@
+// What the two widgets on positions compute; no DOM, so that Node tests import this file as it is.
+import { oklch } from "./math.js";
+
+// Wave m of size/2 turns by this many radians a position, so once in `wavelength` positions.
+export const speed = (m, size, base) => base ** ((-2 * m) / size);
+export const wavelength = (m, size, base) => 2 * Math.PI * base ** ((2 * m) / size);
+
+// [n x size], row after row: p(i, 2m) = sin(i / base^(2m/size)) and p(i, 2m+1) = cos of the same.
+export function sinusoidal(n, size, base) {
+  const p = new Float64Array(n * size);
+  for (let m = 0; m < size / 2; m++) {
+    const step = speed(m, size, base);
+    for (let i = 0; i < n; i++) {
+      p[i * size + 2 * m] = Math.sin(i * step);
+      p[i * size + 2 * m + 1] = Math.cos(i * step);
+    }
+  }
+  return p;
+}
+
+// Inner products of vector i of n with each of them.
+export function products(p, n, i) {
+  const size = p.length / n, out = new Float64Array(n);
+  for (let j = 0; j < n; j++) {
+    let sum = 0;
+    for (let c = 0; c < size; c++) sum += p[i * size + c] * p[j * size + c];
+    out[j] = sum;
+  }
+  return out;
+}
+
+// The base on a slider of equal steps in its logarithm, whose ends are 10 and a million.
+const LOW = 10, HIGH = 1e6;
+export const toBaseSlider = (base) => Math.min(1, Math.max(0, Math.log(base / LOW) / Math.log(HIGH / LOW)));
+export const fromBaseSlider = (x) => Number((LOW * (HIGH / LOW) ** x).toPrecision(2));
+
+// A picture of n vectors, one a column: red, green, blue and opacity of each number in -1..1. Orange below zero,
+// blue above, nothing at zero, so that it suits any page; colour-blind readers tell the two apart, and blue prints darker.
+export const BLUE = oklch(0.52, 0.16, 255), ORANGE = oklch(0.66, 0.16, 55);
+export function pixels(p, n) {
+  const size = p.length / n, data = new Uint8ClampedArray(4 * p.length);
+  for (let c = 0, at = 0; c < size; c++) {
+    for (let i = 0; i < n; i++, at += 4) {
+      const x = p[i * size + c], [red, green, blue] = x < 0 ? ORANGE : BLUE;
+      data[at] = red;
+      data[at + 1] = green;
+      data[at + 2] = blue;
+      data[at + 3] = 255 * Math.abs(x);
+    }
+  }
+  return data;
+}
