@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test run text claims widgets experiments address lint format bench lock clean
+.PHONY: help book serve test run text assets claims widgets experiments address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -29,6 +29,9 @@ run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or al
 
 text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer side wins; NEW=02_topic begins one
 	@$(PY) -m tools.chapters text $(NEW)
+
+assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=minilm, or all of them
+	@$(PY) -m attnbook.assets $(NAME)
 
 claims: .venv/.test  ## list what the book shows: claim, chapter, cell
 	@$(PY) -m tools.chapters claims

@@ -133,4 +133,4 @@ def test_the_version_is_the_same_everywhere():
 
 def test_ci_calls_make_test_and_nothing_else():
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert lines == ["#!/bin/sh", "exec make test"]
+    assert lines == ["#!/bin/sh", "exec env CI=1 make test"]

@@ -377,6 +377,18 @@ def test_the_suite_goes_on_after_a_failure_and_reports_it(
     assert verdict in capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.parametrize(("ci", "verdict"), [("", "PASSED"), ("1", "FAILED in assets")])
+def test_the_suite_runs_without_assets_but_in_ci(monkeypatch, capsys, tmp_path, ci, verdict):
+    broken = {"assets": [sys.executable, "-c", "raise SystemExit(1)"]}
+    assert next(iter(suite.stages())) == "assets"
+    monkeypatch.setattr(suite, "stages", lambda: broken)
+    monkeypatch.setattr(suite, "REPORTS", tmp_path / "reports")
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(SystemExit):
+        suite.main()
+    assert f"make test: {verdict}:" in capsys.readouterr().out.splitlines()[-1]
+
+
 # nbval, which judges the chapters: a wrong number fails, an address is no number
 
 
