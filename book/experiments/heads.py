@@ -1,0 +1,118 @@
+"""Chapter 5: how many heads a token needs that must know one, two or four of its neighbours.
+
+`make experiments NAME=heads` trains every run below and stores a row for each. `places` is how many
+neighbours are asked for, `readout` what turns the output of attention into tokens: a linear map, or
+a network with one hidden layer. `exact` is the share of tokens for which every neighbour is right,
+`token` the share of single neighbours, `strongest` at how many different places one head has its
+largest weight in a sentence of 16 (the mean over heads and sentences, and the most).
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import product
+
+os.environ["ATTNBOOK_PROGRESS"] = "0"
+
+import torch
+from torch import Tensor, nn
+
+from attnbook.attention import MultiHeadAttention
+from attnbook.experiments import store
+from attnbook.positions import sinusoidal
+from attnbook.training import train
+
+VOCAB, LENGTH, D_MODEL, BATCH, LR = 16, 16, 32, 64, 0.01
+PLACES = {1: [-1], 2: [-1, 1], 4: [-2, -1, 1, 2]}
+INNER = slice(2, -2)  # tokens that have all their neighbours
+HEADS = (1, 2, 4, 8, 16, 32)
+SEEDS = (0, 1, 2)
+COLUMNS = ("places", "readout", "heads", "steps", "seed")
+RUNS = [
+    *product((2, 1), ("linear",), HEADS, (600,), SEEDS),
+    *product((2,), ("linear",), HEADS, (3000,), SEEDS),
+    *product((2, 4), ("hidden",), (1,), (3000,), SEEDS),
+    *product((4, 1), ("linear",), HEADS, (3000,), SEEDS),
+]
+
+
+class Neighbours(nn.Module):
+    """One layer of attention that names the neighbours of each token."""
+
+    def __init__(self, places: list[int], n_heads: int, readout: str = "linear"):
+        super().__init__()
+        self.places = places
+        self.embedding = nn.Embedding(VOCAB, D_MODEL)
+        self.attention = MultiHeadAttention(D_MODEL, n_heads)
+        self.out: nn.Module = nn.Linear(D_MODEL, len(places) * VOCAB)
+        if readout == "hidden":
+            hidden = nn.Linear(D_MODEL, 4 * D_MODEL)
+            self.out = nn.Sequential(hidden, nn.ReLU(), nn.Linear(4 * D_MODEL, len(places) * VOCAB))
+
+    def forward(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """Logits `[batch token place vocab]` and weights `[batch head query key]`."""
+        x = self.embedding(tokens) + sinusoidal(LENGTH, D_MODEL)
+        read, weights = self.attention(x, need_weights=need_weights)
+        return self.out(read).unflatten(-1, (len(self.places), VOCAB)), weights
+
+    def answers(self, tokens: Tensor) -> Tensor:
+        """The right neighbours, `[batch token place]`."""
+        return torch.stack([tokens.roll(-place, 1) for place in self.places], -1)
+
+    def loss(self, tokens: Tensor) -> Tensor:
+        """Cross-entropy of the neighbours."""
+        logits, answers = self(tokens)[0][:, INNER], self.answers(tokens)[:, INNER]
+        return nn.functional.cross_entropy(logits.flatten(0, 2), answers.flatten())
+
+    @torch.no_grad()
+    def right(self, tokens: Tensor) -> Tensor:
+        """Which neighbours are named right, `[batch token place]`."""
+        return (self(tokens)[0].argmax(-1) == self.answers(tokens))[:, INNER]
+
+
+def batch(step: int, seed: int = 0, size: int = BATCH) -> Tensor:
+    """Random tokens; no step repeats another's."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
+    return torch.randint(VOCAB, (size, LENGTH), generator=generator)
+
+
+def trained(places: int, readout: str, heads: int, steps: int, seed: int) -> Neighbours:
+    """A trained model."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model = Neighbours(PLACES[places], heads, readout)
+    train(model, lambda step: batch(step, seed), model.loss, steps=steps, lr=LR)
+    return model
+
+
+def held_out(size: int = 512) -> Tensor:
+    """Tokens that no step of any seed was taught."""
+    return batch(-1, seed=1000, size=size)
+
+
+@torch.no_grad()
+def strongest(model: Neighbours, tokens: Tensor) -> Tensor:
+    """At how many different places a head has its largest weight, `[batch head]`."""
+    top = model(tokens, need_weights=True)[1].argmax(-1)
+    return nn.functional.one_hot(top, LENGTH).amax(-2).sum(-1)
+
+
+def rows() -> Iterator[dict]:
+    """All runs, one after another."""
+    tokens = held_out()
+    for settings in RUNS:
+        model = trained(*settings)
+        right, places = model.right(tokens), strongest(model, tokens).float()
+        row = {
+            **dict(zip(COLUMNS, settings, strict=True)),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "exact": round(right.all(-1).float().mean().item(), 4),
+            "token": round(right.float().mean().item(), 4),
+            "strongest": round(places.mean().item(), 2),
+            "strongest_most": int(places.max()),
+        }
+        print(row, flush=True)
+        yield row
+
+
+if __name__ == "__main__":
+    store("heads", rows())
