@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -109,18 +110,29 @@ def test_a_notebook_half_written_is_not_committed():
 
 
 def test_what_the_package_imports_is_declared():
+    """At the top of a module what the package depends on, in a function also what extras bring."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    declared = {canonicalize_name(Requirement(said).name) for said in project["dependencies"]}
-    trees = [ast.walk(ast.parse(path.read_text("utf-8"))) for path in PACKAGE]
-    imported = set()
-    for node in (node for tree in trees for node in tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            imported.add(node.module.partition(".")[0])
+    optional = [said for extra in project["optional-dependencies"].values() for said in extra]
+    needs, extras = (
+        {canonicalize_name(Requirement(said).name) for said in requirements}
+        for requirements in (project["dependencies"], optional)
+    )
     provided = packages_distributions()
-    for name in imported - sys.stdlib_module_names - {"attnbook"}:
-        assert {canonicalize_name(found) for found in provided[name]} & declared, name
+    for tree in (ast.parse(path.read_text("utf-8")) for path in PACKAGE):
+        for nodes, declared in ((tree.body, needs), (ast.walk(tree), needs | extras)):
+            for name in imported(nodes) - sys.stdlib_module_names - {"attnbook"}:
+                assert {canonicalize_name(found) for found in provided[name]} & declared, name
+
+
+def imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """The packages that some statements import."""
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def test_the_version_is_the_same_everywhere():
