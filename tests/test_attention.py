@@ -1,5 +1,8 @@
+import re
+
 import pytest
 import torch
+from torch import nn
 
 from attnbook.attention import (
     AdditiveScore,
@@ -7,9 +10,12 @@ from attnbook.attention import (
     ConcatScore,
     DotScore,
     LastKeyScore,
+    MultiHeadAttention,
     ScaledDotScore,
     attend,
 )
+from attnbook.masks import causal_mask, padding_mask
+from attnbook.positions import Alibi, RelativePositions, Rotary, ScorePositions
 
 # query and key sizes, the score, and its formula for one query s and one key h
 SCORES = {
@@ -130,3 +136,223 @@ def test_attention_ignores_masked_values_and_gives_zeros_where_all_are():
     assert (out[0] - alone[0]).abs().max() < 1e-6
     assert (weights[~mask] == 0).all()
     assert (out[1] == 0).all()
+
+
+def torch_pair(d_model=24, n_heads=4, bias=True):
+    torch.manual_seed(0)
+    theirs = nn.MultiheadAttention(d_model, n_heads, bias=bias, batch_first=True)
+    if bias:
+        nn.init.normal_(theirs.in_proj_bias)
+        nn.init.normal_(theirs.out_proj.bias)
+    return MultiHeadAttention(d_model, n_heads, bias=bias).load_torch(theirs), theirs
+
+
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_heads_against_torch(cross, bias):
+    """Both kinds of mask at once; torch's boolean masks are True where one may NOT attend."""
+    ours, theirs = torch_pair(bias=bias)
+    x = torch.randn(3, 5, 24)
+    m = torch.randn(3, 7, 24) if cross else x
+    tokens = torch.randint(1, 9, m.shape[:2])
+    tokens[1, -2:] = 0
+    padding, pairs = padding_mask(tokens), torch.rand(5, m.shape[1]) < 0.7
+    pairs[:, 0] = True  # torch gives NaN for a query with nothing to attend to
+    out, weights = theirs(
+        x, m, m, key_padding_mask=~padding, attn_mask=~pairs, average_attn_weights=False
+    )
+    mask = padding[:, None] & pairs
+    memory = m if cross else None
+    mine, my_weights = ours(x, memory, mask=mask, need_weights=True)
+    assert weights.shape == (3, 4, 5, m.shape[1])
+    assert (my_weights - weights).abs().max() < 1e-6
+    assert (mine - out).abs().max() < 1e-6
+    assert (ours(x, memory, mask=mask)[0] - out).abs().max() < 1e-6
+
+
+def test_heads_against_torch_without_a_mask():
+    ours, theirs = torch_pair()
+    x, m = torch.randn(3, 5, 24), torch.randn(3, 7, 24)
+    assert (ours(x, m)[0] - theirs(x, m, m)[0]).abs().max() < 1e-6
+
+
+class Odd(ScorePositions):
+    """A scheme that does everything: turns queries and keys apart, and adds to the scores."""
+
+    def rotate(self, q, k):
+        return q * torch.arange(1.0, q.shape[2] + 1)[:, None], k.roll(1, dims=2)
+
+    def bias(self, q, k):
+        return torch.sin(torch.arange(q.shape[2] ** 2.0)).view(q.shape[2], -1) * q[..., :1]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
+@pytest.mark.parametrize("positions", [None, Odd()])
+def test_heads_against_loops(positions, n_kv_heads, causal):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(12, 4, n_kv_heads=n_kv_heads, positions=positions)
+    x, mask = torch.randn(2, 5, 12), torch.rand(2, 5, 5) < 0.7
+    mask[1, 3] = False  # a query with nothing to attend to
+    out, weights = attention(x, mask=mask, causal=causal, need_weights=True)
+    q, k, v = (
+        m(x).view(2, 5, -1, 3).transpose(1, 2) for m in (attention.q, attention.k, attention.v)
+    )
+    bias = torch.zeros(2, 4, 5, 5)
+    if positions:
+        q, k = positions.rotate(q, k)
+        bias = positions.bias(q, k)
+    for b in range(2):
+        for i in range(5):
+            joined = []
+            for h in range(4):
+                own = h * n_kv_heads // 4  # the head of keys that serves this one
+                allowed = [j for j in range(5) if mask[b, i, j] and not (causal and j > i)]
+                powers = {
+                    j: (q[b, h, i] @ k[b, own, j] / 3**0.5 + bias[b, h, i, j]).exp()
+                    for j in allowed
+                }
+                head = torch.zeros(3)
+                for j in range(5):
+                    alpha = powers[j] / sum(powers.values()) if j in powers else torch.tensor(0.0)
+                    assert abs(weights[b, h, i, j] - alpha) < 1e-6
+                    head = head + alpha * v[b, own, j]
+                joined.append(head)
+            assert (out[b, i] - attention.out(torch.cat(joined))).abs().max() < 1e-6
+
+
+SCHEMES = pytest.mark.parametrize(
+    "positions", [None, Rotary(6), RelativePositions(6, 3), Alibi(4)], ids=str
+)
+
+
+@SCHEMES
+@pytest.mark.parametrize("n_kv_heads", [2, 4])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_fused_equals_explicit_forward_and_backward(positions, n_kv_heads, causal, masked):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(24, 4, n_kv_heads=n_kv_heads, positions=positions)
+    x = torch.randn(3, 7, 24)
+    mask = torch.rand(3, 7, 7) < 0.6 if masked else None
+    if mask is not None:
+        mask[1, 2] = False
+    found = []
+    for need_weights in (False, True):
+        asked = x.clone().requires_grad_()
+        out, weights = attention(asked, mask=mask, causal=causal, need_weights=need_weights)
+        assert (weights is not None) == need_weights
+        out.square().sum().backward()
+        assert asked.grad is not None
+        assert asked.grad.isfinite().all()
+        found.append((out, asked.grad))
+    assert (found[0][0] - found[1][0]).abs().max() < 1e-5
+    assert (found[0][1] - found[1][1]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@SCHEMES
+def test_causal_attention_does_not_see_ahead(positions, need_weights):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(24, 4, positions=positions)
+    x = torch.randn(2, 9, 24)
+    changed = x.clone()
+    changed[:, 5] += 1
+    before, after = (attention(t, causal=True, need_weights=need_weights)[0] for t in (x, changed))
+    assert before[:, :5].equal(after[:, :5])
+    assert (before[:, 5:] != after[:, 5:]).any(-1).all()
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_without_positions_a_permutation_goes_through(need_weights):
+    torch.manual_seed(0)
+    attention, x, order = MultiHeadAttention(24, 4), torch.randn(2, 9, 24), torch.randperm(9)
+    out, moved = (attention(t, need_weights=need_weights)[0] for t in (x, x[:, order]))
+    assert (out[:, order] - moved).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_padding_changes_nothing_and_its_gradient_is_zero(need_weights):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(24, 4)
+    x = torch.randn(2, 9, 24)
+    tokens = torch.ones(2, 9, dtype=torch.long)
+    tokens[:, 6:] = 0
+    x.requires_grad_()
+    alone = attention(x[:, :6], need_weights=need_weights)[0]
+    padded = attention(x, mask=padding_mask(tokens)[:, None], need_weights=need_weights)[0][:, :6]
+    assert (alone - padded).abs().max() < 1e-6
+    padded.sum().backward()
+    assert x.grad is not None
+    assert x.grad[:, 6:].eq(0).all()
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_a_query_with_nothing_to_attend_to_gets_zeros_from_every_head(need_weights):
+    attention = MultiHeadAttention(24, 4)
+    mask = causal_mask(5)[None].clone()
+    mask[:, 2] = False
+    out, _ = attention(torch.randn(2, 5, 24), mask=mask, need_weights=need_weights)
+    assert out[:, 2].equal(attention.out.bias.expand(2, -1))
+
+
+def test_huge_scores_do_not_overflow_in_either_path():
+    attention = MultiHeadAttention(24, 4)
+    with torch.no_grad():
+        attention.q.weight *= 1e10
+        attention.k.weight *= 1e10
+    x = torch.randn(2, 5, 24)
+    for need_weights in (False, True):
+        assert attention(x, need_weights=need_weights)[0].isfinite().all()
+
+
+def test_several_heads_have_the_weights_of_one():
+    counts = {sum(p.numel() for p in MultiHeadAttention(24, h).parameters()) for h in (1, 2, 4, 24)}
+    assert counts == {4 * (24 * 24 + 24)}
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: MultiHeadAttention(24, 5), "n_heads must divide d_model, 24, got 5"),
+        (lambda: MultiHeadAttention(24, 0), "n_heads must divide d_model, 24, got 0"),
+        (lambda: MultiHeadAttention(24, 4, n_kv_heads=3), "n_kv_heads must divide n_heads, 4, got"),
+        (lambda: MultiHeadAttention(24, 4, n_kv_heads=0), "n_kv_heads must divide n_heads, 4, got"),
+        (lambda: MultiHeadAttention(24, 4)(torch.ones(1, 2, 23)), "x must be of size 24, got 23"),
+        (
+            lambda: MultiHeadAttention(24, 4)(torch.ones(1, 2, 24), torch.ones(1, 3, 25)),
+            "memory must be of size 24, got 25",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4)(*torch.ones(2, 1, 3, 24), causal=True),
+            "memory must be None with causal or positions",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4, positions=Alibi(4))(*torch.ones(2, 1, 3, 24)),
+            "memory must be None with causal or positions",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4).load_torch(nn.MultiheadAttention(24, 3)),
+            "reference must have the sizes of this module",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4).load_torch(nn.MultiheadAttention(24, 4, kdim=5)),
+            "one size of keys",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4).load_torch(
+                nn.MultiheadAttention(24, 4, add_zero_attn=True)
+            ),
+            "no additional keys",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4, n_kv_heads=2).load_torch(
+                nn.MultiheadAttention(24, 4)
+            ),
+            "reference must have the sizes",
+        ),
+    ],
+)
+def test_heads_that_cannot_be(build, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        build()

@@ -2,11 +2,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbook.masks import masked_softmax, padding_mask
+from attnbook.masks import causal_mask, masked_softmax, padding_mask
 
 
 def test_padding_mask_is_true_at_words():
     assert padding_mask(torch.tensor([[4, 5, 0]])).tolist() == [[True, True, False]]
+
+
+def test_causal_mask_is_true_up_to_the_query():
+    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True] * 3]
 
 
 @given(st.integers(0, 2**16), st.floats(0, 1))

@@ -1,7 +1,6 @@
 """Attention: score functions, the weighted sum of values that they steer, and many heads of it."""
 
 from abc import ABC, abstractmethod
-from typing import Self
 
 import torch
 from jaxtyping import Bool, Float
@@ -287,8 +286,8 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch query d_model"],
-        memory: Float[Tensor, "batch key d_model"] | None = None,
+        x: Float[Tensor, "batch query d_x"],
+        memory: Float[Tensor, "batch key d_memory"] | None = None,
         *,
         mask: Bool[Tensor, "#batch #query key"] | None = None,
         causal: bool = False,
@@ -360,7 +359,7 @@ class MultiHeadAttention(nn.Module):
             enable_gqa=self.n_kv_heads < self.n_heads,
         )
 
-    def load_torch(self, reference: nn.MultiheadAttention) -> Self:
+    def load_torch(self, reference: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Copy the weights of PyTorch's module of the same sizes; returns self.
 
         Raises:

@@ -297,3 +297,65 @@ class Numbers:
             if number not in self._hidden:
                 numbers.append(number)
         return self.encode(numbers)
+
+
+UNASKED = -100  # a target that no loss counts: cross_entropy's default `ignore_index`
+
+
+class Sequences(NamedTuple):
+    """A batch of sequences with a target at each token.
+
+    Attributes:
+        tokens: `[batch n]` token ids.
+        targets: `[batch n]` the class to predict at each token, `UNASKED` where there is none.
+    """
+
+    tokens: Int[Tensor, "batch n"]
+    targets: Int[Tensor, "batch n"]
+
+
+def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Sequences:
+    """Random letters; the target at each is the letter that stands `distance` places before it.
+
+    A task of exact distance: which letters stand where says nothing, only positions do.
+
+    Args:
+        n: number of letters in a sequence; they are drawn from 16.
+        seed: of the letters.
+        batch: number of sequences.
+        distance: at least 1; the first letters, which have none so far back, have no target.
+
+    Raises:
+        ValueError: if distance is below 1.
+    """
+    if distance < 1:
+        raise ValueError(f"distance must be at least 1, got {distance}")
+    letters = torch.randint(16, (batch, n), generator=torch.Generator().manual_seed(seed))
+    targets = torch.full_like(letters, UNASKED)
+    targets[:, distance:] = letters[:, :-distance]
+    return Sequences(letters, targets)
+
+
+def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
+    """Assignments and questions, `a=3 c=1 a=5 a?`; the target of a question is the latest value.
+
+    A task of recency: a question must find its name, and among its assignments the last. There are
+    8 names and 8 values; a token is `9 name + value`, and `9 name + 8` for a question. Half of the
+    tokens are questions; those of a name that has no value yet have no target.
+
+    Args:
+        n: number of tokens in a sequence.
+        seed: of the tokens.
+        batch: number of sequences.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    names, values = torch.randint(8, (2, batch, n), generator=generator)
+    asks = torch.rand(batch, n, generator=generator) < 0.5
+    targets = torch.full_like(names, UNASKED)
+    current = torch.full((batch, 8), UNASKED)  # the value of each name so far
+    for i in range(n):
+        name = names[:, i, None]
+        known = current.gather(1, name)
+        targets[:, i] = torch.where(asks[:, i], known[:, 0], UNASKED)
+        current.scatter_(1, name, torch.where(asks[:, i, None], known, values[:, i, None]))
+    return Sequences(9 * names + torch.where(asks, 8, values), targets)

@@ -1,7 +1,5 @@
 """Where a token stands: vectors added to its embedding, or a change inside attention."""
 
-from typing import Literal
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -117,7 +115,7 @@ class Rotary(ScorePositions):
         self,
         d_head: int,
         base: float = 10000.0,
-        pairing: Literal["half", "interleaved"] = "half",
+        pairing: str = "half",
     ):
         super().__init__()
         if pairing not in ("half", "interleaved"):
