@@ -1,10 +1,12 @@
+import json
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pytest
+import torch
 from matplotlib.text import Annotation
 
-from attnbook.plots import label_lines, use_style
+from attnbook.plots import bertviz_weights, label_lines, use_style
 
 
 def test_line_names_do_not_overlap():
@@ -27,3 +29,13 @@ def test_a_name_for_each_line():
     with pytest.raises(ValueError, match="one for each of 1 lines, got 2"):
         label_lines(ax, ["a", "b"])
     plt.close()
+
+
+def test_weights_for_bertviz_are_short():
+    layers = [torch.rand(1, 2, 3, 4, requires_grad=True).softmax(-1) for _ in range(5)]
+    rounded = bertviz_weights(layers)
+    for before, after in zip(layers, rounded, strict=True):
+        assert after.shape == before.shape
+        assert (after - before).abs().max() < 5.1e-4
+        numbers = json.dumps(after.flatten().tolist())[1:-1].split(", ")
+        assert max(map(len, numbers)) == 5  # 0.083

@@ -7,11 +7,12 @@
   const STYLE = `
     :host { color: var(--pst-color-text-base); font: 0.95rem var(--book-sans); }
     #vis { overflow: auto hidden; }
-    svg { filter: var(--bertviz-filter); display: block; width: var(--bertviz-width); height: auto; fill: var(--pst-color-background); }
+    svg { filter: var(--bertviz-filter); display: block; height: auto; fill: var(--pst-color-background); }
     svg text { fill: currentColor; font-family: var(--book-sans); }
     svg > text, .detail text { font-size: 15px; }
-    label { display: inline-block; height: 2.6rem; margin-right: 1rem; }
-    select { min-width: 4rem; height: 2.1rem; border: 1px solid var(--pst-color-text-muted); border-radius: 6px; background: var(--pst-color-background); color: inherit; font: inherit; }
+    span { display: flex; gap: 1rem; }
+    label { display: flex; align-items: center; gap: 0.4rem; min-width: 0; height: 2.6rem; }
+    select { flex: 0 1 auto; min-width: 3rem; height: 2.1rem; border: 1px solid var(--pst-color-text-muted); border-radius: 6px; background: var(--pst-color-background); color: inherit; font: inherit; }
     .background { fill: var(--pst-color-border); }
     .attn_background { fill: none; }
     .attn_background[stroke-opacity="0.8"], rect.detail { fill: var(--pst-color-surface); }
@@ -21,7 +22,7 @@
     [role="checkbox"][aria-checked="false"] { opacity: 0.35; }
     :focus { outline: none; }
     :focus-visible { outline: 2px solid var(--pst-color-primary); outline-offset: 1px; }
-    @media print { #vis { overflow: visible; } svg { width: 100%; } label { display: none; } }`;
+    @media print { #vis { overflow: visible; } svg { width: 100% !important; } span { display: none; } }`;
 
   const files = new Map();
   function load(name) {
@@ -37,7 +38,9 @@
   }
 
   // bertviz leaves its squares and pictures to the mouse: they get a name, a role and keys.
-  function operate(root, { layers, heads }, model) {
+  function operate(host, root, { layers, heads }) {
+    const model = host.dataset.kind === "model";
+    const natural = parseFloat(host.style.getPropertyValue("--ratio"));
     const pattern = model ? "svg > g > .attn_background ~ rect" : "svg > g:last-of-type > rect";
     const all = () => [...root.querySelectorAll(pattern)];
     const tell = () => {
@@ -52,13 +55,14 @@
     };
     const dress = () => {
       const svg = root.querySelector("svg");
-      // A long token reaches beyond the width that bertviz has for it.
+      // A long token reaches beyond bertviz's width: the picture grows and scrolls.
       const parts = [...svg.querySelectorAll(".background, .background ~ text"), ...all()];
       const boxes = parts.map((part) => part.getBBox());
       const left = Math.min(0, ...boxes.map(({ x }) => x));
       const right = Math.max(...boxes.map(({ x, width }) => x + width));
       const height = parseFloat(svg.getAttribute("height"));
       svg.setAttribute("viewBox", `${left} 0 ${right - left} ${height}`);
+      svg.style.width = `calc(var(--bertviz-width) * ${(right - left) / natural})`;
       all().forEach((square, i) => {
         const layer = model ? `Layer ${layers[Math.floor(i / heads.length)]}, head` : "Head";
         square.setAttribute("role", model ? "button" : "checkbox");
@@ -104,7 +108,7 @@
     const require = (names, body) => body((what) => jQuery(what, root), own);
     require.config = () => {};
     view.draw(require, require, { log() {} });
-    operate(root, view, host.dataset.kind === "model");
+    operate(host, root, view);
   }
 
   async function show(host) {
