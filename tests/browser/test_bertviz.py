@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from bertviz import head_view
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 from playwright.sync_api import Locator, Page
 
@@ -300,6 +302,21 @@ def test_a_script_that_does_not_arrive(open_page: Callable[..., Page], faults) -
     assert "d3-5.7.0.js, did not arrive" in note.inner_text()
     assert host(page, FIRST).get_by_text("head view of 3 layers").is_visible()
     faults.clear()
+
+
+def test_a_view_in_one_piece_is_told(tmp_path: Path) -> None:
+    """It would fetch its scripts from the CDN."""
+    import torch
+
+    view = head_view([torch.full((1, 1, 2, 2), 0.5)], ["a", "b"], html_action="return")
+    assert view
+    nb = new_notebook(metadata={"kernelspec": dict(notebooks.KERNEL)})
+    output = new_output("display_data", {"text/html": view.data})
+    nb.cells = [new_markdown_cell("# Views"), new_code_cell("view", outputs=[output])]
+    write_mini_book(tmp_path, {"index.md": "# Mini book\n", "views.ipynb": nbformat.writes(nb)})
+    done = build_book(tmp_path, tmp_path)
+    assert done.returncode != 0
+    assert "has no script of its own: show it without `html_action`" in done.stdout
 
 
 # In the notebook: as bertviz made it, and the same each time.

@@ -17,11 +17,13 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ConfigError
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 from .theme import BOOK, EXT
 from .widgets import script_json
 
+LOGGER = logging.getLogger(__name__)
 NPM = BOOK.parent / "node_modules"
 LIBRARIES = {"jquery": "jquery/dist/jquery.slim.min.js", "d3": "d3/dist/d3.min.js"}
 RUNTIME = "bertviz-views.js"
@@ -57,12 +59,20 @@ class BertvizViews(SphinxPostTransform):
                 frames[frame[1]] = html
             elif PARAMS in script and '"root_div_id": "bertviz-' in script:
                 params, script = read(script)
-                html = frames[params["root_div_id"]]
+                html = frames.pop(params["root_div_id"])
                 bundle.replace_self(BertvizView(html=html, script=script, params=params))
                 continue
             elif not LOADER.fullmatch(html):
                 continue
             bundle.parent.remove(bundle)
+        for name in frames:
+            LOGGER.warning(
+                "the view %s has no script of its own: show it without `html_action`",
+                name,
+                location=self.env.docname,
+                type="attnbook",
+                subtype="bertviz",
+            )
 
 
 def read(script: str) -> tuple[dict[str, Any], str]:
