@@ -19,14 +19,16 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from attnbook.positions import sinusoidal
+from attnbook.positions import Rotary, sinusoidal
 from attnbook.widgets import (
     AttentionHeatmap,
     PositionExplorer,
+    RotaryDial,
     SoftmaxTemperature,
     _source,
     format_number,
 )
+from attnbook.widgets.rotary_dial import positioned
 from attnbook.widgets.temperature import softmax
 
 FOLDER = Path(_source.__file__).parent
@@ -395,6 +397,76 @@ def test_explorer_pictures_the_vectors() -> None:
     assert "wavelength 29.2" in waves.get_xlabel()
 
 
+# ---- RotaryDial
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"q": [1, 2, 3]}, "q must be two numbers of length at most 2, not [1. 2. 3.]"),
+        ({"k": [2, 0.1]}, "k must be two numbers of length at most 2, not [2.  0.1]"),
+        ({"k": [np.nan, 0]}, "k must be two numbers of length at most 2, not [nan  0.]"),
+        ({"q": ["a", 1]}, "q must be a full array of numbers"),
+        ({"i": 65}, "i must be 0..64, not 65"),
+        ({"j": -1}, "j must be 0..64, not -1"),
+        ({"theta": -0.1}, "theta must be 0 to pi, not -0.1"),
+        ({"theta": np.nan}, "theta must be 0 to pi, not nan"),
+        ({"mode": "turn"}, "mode must be 'rotate' or 'add', not 'turn'"),
+    ],
+)
+def test_dial_refuses(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        RotaryDial(**options)
+
+
+def test_dial_follows_the_browser_and_python() -> None:
+    widget = RotaryDial(torch.tensor([1.5, 0.5]), (1.2, 1.6), theta=1)
+    widget.set_state({"q": [1, 0], "i": 64, "j": 3, "theta": 0.5, "mode": "add"})
+    assert (widget.q, widget.k, widget.i, widget.j) == ([1, 0], [1.2, 1.6], 64, 3)
+    assert (widget.theta, widget.mode) == (0.5, "add")
+    for trait, value in (("q", [1]), ("k", [3, 0]), ("i", 65), ("theta", 4), ("mode", "")):
+        before = getattr(widget, trait)
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+        assert getattr(widget, trait) == before
+
+
+def test_dial_turns_as_rotary_does_and_adds_as_sinusoidal_does() -> None:
+    q, k = torch.randn(2, 1, 1, 9, 2).double()
+    turned, _ = Rotary(2).rotate(q, k)  # two numbers turn by one radian a position
+    added = q + sinusoidal(9, 2)
+    for n in range(9):
+        vector = q[0, 0, n].numpy()
+        assert np.allclose(positioned(vector, n, 1.0, "rotate"), turned[0, 0, n], atol=1e-6)
+        assert np.allclose(positioned(vector, n, 1.0, "add"), added[0, 0, n], atol=1e-6)
+
+
+def test_dial_scores_by_distance_alone_only_when_it_rotates() -> None:
+    widget = RotaryDial((1.5, 0.4), (-0.3, 1.1), i=12, j=7, theta=0.3)
+    angle = np.arctan2(0.4, 1.5) - np.arctan2(1.1, -0.3) + 5 * 0.3
+    first = widget.score()
+    assert first == pytest.approx(np.hypot(1.5, 0.4) * np.hypot(0.3, 1.1) * np.cos(angle))
+    widget.i, widget.j = 42, 37
+    assert widget.score() == pytest.approx(first, abs=1e-12)
+    widget.mode = "add"
+    added = widget.score()
+    widget.i, widget.j = 12, 7
+    assert abs(widget.score() - added) > 0.5
+
+
+def test_dial_pictures_every_pair_and_the_present_one() -> None:
+    widget = RotaryDial(i=12, j=7, theta=0.3)
+    for mode, spread in (("rotate", 0), ("add", 1)):
+        widget.mode = mode
+        picture = Picture()
+        widget.draw(picture)
+        pairs, present = (line.get_xydata() for line in picture.axes[1].lines)
+        scores = np.asarray(pairs)[np.asarray(pairs)[:, 0] == 5, 1]
+        assert len(scores) == 60
+        assert np.ptp(scores) == pytest.approx(0, abs=1e-12) if not spread else np.ptp(scores) > 1
+        assert np.allclose(present, [[5, widget.score()]])
+
+
 # ---- what all share
 
 
@@ -402,6 +474,7 @@ def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         PositionExplorer(title="The finding"),
+        RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
     ]
 
@@ -410,6 +483,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
+        "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
     ]
     two = AttentionHeatmap(
@@ -527,7 +601,8 @@ def test_a_source_is_one_module(name: str) -> None:
 
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8")
-    assert shared in _source.load("PositionExplorer")[1]
+    for name in ("PositionExplorer", "RotaryDial"):
+        assert shared in _source.load(name)[1]
     assert shared not in _source.load("SoftmaxTemperature")[1]
 
 

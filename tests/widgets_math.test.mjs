@@ -165,3 +165,26 @@ test("two signs, two colours that are seen on any page; nothing at zero", () => 
   }
   assert.ok(math.luminance(positions.ORANGE) > 1.5 * math.luminance(positions.BLUE)); // told apart in grey, too
 });
+
+test("a vector at its position equals numpy's", () => {
+  close(positions.positioned([1.6, 0.3], 12, 0.2, "rotate"), [-1.382468899031338, 0.859522974219468]);
+  close(positions.positioned([0.6, 1.2], 7, 0.2, "rotate"), [-1.0805593902460076, 0.7952304094733653]);
+  close(positions.positioned([1.6, 0.3], 12, 0.2, "add"), [2.275463180551151, -0.43739371554124545]);
+});
+
+test("scores at one distance: all alike when positions rotate, not when they are added", () => {
+  const q = [1.5, 0.4], k = [-0.3, 1.1], last = 20, angle = Math.atan2(0.4, 1.5) - Math.atan2(1.1, -0.3);
+  for (const theta of [0, 0.3, 1]) {
+    const { low, high } = positions.spread(q, k, theta, "rotate", last);
+    const want = Array.from(low, (_, n) => Math.hypot(...q) * Math.hypot(...k) * Math.cos(angle + (n - last) * theta));
+    close(low, want);
+    close(high, want);
+  }
+  const { low, high } = positions.spread(q, k, 0.3, "add", last), seen = [];
+  for (let i = 5; i <= last; i++) {
+    const [a, b] = [[q, i], [k, i - 5]].map(([v, at]) => [v[0] + Math.sin(0.3 * at), v[1] + Math.cos(0.3 * at)]);
+    seen.push(a[0] * b[0] + a[1] * b[1]);
+  }
+  close([low[last + 5], high[last + 5]], [Math.min(...seen), Math.max(...seen)]);
+  assert.ok(high[last] - low[last] > 1);
+});

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from attnbook.widgets import AttentionHeatmap, PositionExplorer, SoftmaxTemperature
+from attnbook.widgets import AttentionHeatmap, PositionExplorer, RotaryDial, SoftmaxTemperature
 
 HARNESS = """async ({ state, binary, attached }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -174,6 +174,36 @@ def test_explorer_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert page.evaluate("[model.get('position'), model.get('pair')]") == [9, 3]
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("['position', 'pair', 'base'].map(model.get)") == [3, 2, 10_000]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_dial_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, RotaryDial((1.5, 0), (0, 1.5), i=5, j=3, name="kept"), attached)
+    page.get_by_role("button", name="q at 1.50, 0.00").focus()
+    page.keyboard.press("ArrowUp")
+    page.get_by_role("button", name="Move both by one").click()
+    page.get_by_role("slider", name="angle θ").focus()
+    page.keyboard.press("End")
+    sent = page.evaluate("['q', 'i', 'j', 'theta'].map(model.get)")
+    assert [*sent, page.evaluate("unsaved.size")] == [[1.5, 0.1], 6, 4, 1, 0]
+    page.get_by_role("combobox", name="a position").select_option("is added to its vector")
+    assert page.evaluate("[model.get('mode'), unsaved.size]") == ["add", 0]
+    page.evaluate("model.fromKernel('mode', 'rotate'), model.fromKernel('theta', 0)")
+    page.evaluate("model.fromKernel('k', [2, 0])")
+    page.evaluate(FRAME)
+    expected = "All 63 pairs with i − j = 2: the same score, 3.000"
+    assert page.locator(".attn-readout").last.text_content() == expected
+    page.mouse.move(*centre(page, ".attn-handle.attn-k"))
+    page.mouse.down()
+    page.mouse.move(*centre(page, ".attn-plane"))
+    page.mouse.up()
+    assert page.evaluate("model.get('k').every((part) => Math.abs(part) < 0.02)")
+    assert page.evaluate("unsaved.size") == 0
+    page.get_by_role("button", name="Reset").click()
+    sent = page.evaluate("['q', 'k', 'i', 'j', 'theta', 'mode'].map(model.get)")
+    assert sent == [[1.5, 0], [0, 1.5], 5, 3, 0.2, "rotate"]
     finish(page, errors)
 
 

@@ -1,4 +1,4 @@
-"""PositionExplorer in Chromium, on a built page: numbers by pointer, touch and keyboard."""
+"""PositionExplorer and RotaryDial in Chromium, on a built page: by pointer, touch and keyboard."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page
 
-from attnbook.widgets import PositionExplorer, format_number
+from attnbook.widgets import PositionExplorer, RotaryDial, format_number
+from attnbook.widgets.rotary_dial import positioned
 from tests.browser.conftest import ROOT
 from tests.browser.widget_pages import EVERYWHERE, settle, widget
 
@@ -20,10 +21,12 @@ def widgets() -> list[Any]:
         PositionExplorer(position=40, pair=8, title="One neighbourhood for all", name="explorer"),
         PositionExplorer(6, 9, base=100, name="small"),
         PositionExplorer(512, 512, name="largest"),
+        RotaryDial((1.5, 0.4), (-0.3, 1.1), i=12, j=7, title="Distance alone", name="dial"),
+        RotaryDial((0, 0), (1.2345, 1), theta=1.5, mode="add", name="odd"),
     ]
 
 
-EXPLORER, SMALL, LARGEST = range(3)
+EXPLORER, SMALL, LARGEST, DIAL, ODD = range(5)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +46,14 @@ def texts(widget: Locator) -> list[str]:
 
 def slider(widget: Locator, name: str) -> Locator:
     return widget.get_by_role("slider", name=name, exact=True)
+
+
+def box_of(place: Locator) -> FloatRect:
+    """Where an element is in the window, scrolled into view."""
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    assert box
+    return box
 
 
 def drag(page: Page, *points: tuple[float, float]) -> None:
@@ -116,15 +127,11 @@ def test_explorer_by_keyboard(open_page: Callable[..., Page], where: dict[str, A
 def test_explorer_by_pointer(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     explorer = widget(page, EXPLORER)
-    picture = explorer.locator("canvas")
-    picture.scroll_into_view_if_needed()
-    box = picture.bounding_box()
-    assert box
+    box = box_of(explorer.locator("canvas"))
 
     def cell(i: int, pair: int) -> tuple[float, float]:
-        return box["x"] + (i + 0.5) * box["width"] / 128, box["y"] + (pair + 0.5) * box[
-            "height"
-        ] / 32
+        x, y = (i + 0.5) / 128, (pair + 0.5) / 32
+        return box["x"] + x * box["width"], box["y"] + y * box["height"]
 
     page.mouse.click(*cell(100, 20))
     assert texts(explorer) == says(100, 20)
@@ -132,10 +139,7 @@ def test_explorer_by_pointer(open_page: Callable[..., Page], where: dict[str, An
     assert texts(explorer) == says(5, 3)
     drag(page, cell(5, 3), (box["x"] - 30, box["y"] + 3))  # beyond the edge the last one stays
     assert int(explorer.locator(".attn-value").first.text_content() or -1) <= 5
-    waves = explorer.locator(".attn-graph").first
-    waves.scroll_into_view_if_needed()
-    box = waves.bounding_box()
-    assert box
+    box = box_of(explorer.locator(".attn-graph").first)
     page.mouse.click(box["x"] + 77.5 / 128 * box["width"], box["y"] + 20)
     assert texts(explorer)[1] == says(77, 0)[1]
 
@@ -203,6 +207,200 @@ def test_explorer_colours_the_vectors(open_page: Callable[..., Page], theme: Any
     assert np.array_equal((rgba[..., 2] > rgba[..., 0])[strong], (p > 0)[strong])  # blue: positive
 
 
+# ---- RotaryDial
+
+LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+START = {"q": (1.5, 0.4), "k": (-0.3, 1.1), "i": 12, "j": 7, "theta": 0.2}
+
+
+def tells(mode: str = "rotate", **changes: Any) -> list[str]:
+    """What the dial must say."""
+    q, k, i, j, theta = {**START, **changes}.values()
+    q, k = np.array(q), np.array(k)
+    score = float(positioned(q, i, theta, mode) @ positioned(k, j, theta, mode))
+    pairs = [(n + max(i - j, 0), n + max(j - i, 0)) for n in range(65 - abs(i - j))]
+    every = [float(positioned(q, a, theta, mode) @ positioned(k, b, theta, mode)) for a, b in pairs]
+    least, greatest = format_number(min(every)), format_number(max(every))
+    if mode == "rotate":
+        assert least == greatest
+        phi, turn = np.degrees(np.arctan2(*q[::-1]) - np.arctan2(*k[::-1])), np.degrees(theta)
+        phi = (phi + 180) % 360 - 180
+        lengths = [format_number(np.hypot(*v), 2) for v in (q, k)]
+        angles = f"cos({format_number(phi, 0)}° + {format_number((i - j) * turn, 0)}°)"
+        first = f"Score |q| |k| cos(φ + {i - j}θ): {lengths[0]} · {lengths[1]} · {angles}"
+        same = f"the same score, {least}"
+    else:
+        pi, pj = (f"p{str(n).translate(LOWER)}" for n in (i, j))
+        wave_i, wave_j = (np.array([np.sin(n * theta), np.cos(n * theta)]) for n in (i, j))
+        terms = [q @ k, q @ wave_j, wave_i @ k, wave_i @ wave_j]
+        names = ["q·k", f"q·{pj}", f"{pi}·k", f"{pi}·{pj}"]
+        sums = [f"{n} {format_number(x, 2)}" for n, x in zip(names, terms, strict=True)]
+        first = f"Score (q + {pi})·(k + {pj}): {' + '.join(sums)}"
+        same = f"scores from {least} to {greatest}"
+    which = f"All {len(pairs)} pairs"
+    if len(pairs) == 1:
+        which, same = "The one pair", f"score {least}"
+    return [f"{first} = {format_number(score)}", f"{which} with i − j = {i - j}: {same}"]
+
+
+def handle(dial: Locator, name: str) -> Locator:
+    return dial.locator(f".attn-handle.attn-{name}")
+
+
+@EVERYWHERE
+def test_dial_moves_both_together(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    dial = widget(page, DIAL)
+    assert texts(dial) == tells()
+    score = dial.locator(".attn-readout b").first
+    before = score.text_content()
+    mode = dial.get_by_role("combobox", name="a position")
+    forth = dial.get_by_role("button", name="Move both by one")
+    back = dial.get_by_role("button", name="… and back")
+    for step in (1, 2, 3):
+        forth.click()
+        assert texts(dial) == tells(i=12 + step, j=7 + step)
+        assert score.text_content() == before
+    mode.select_option("is added to its vector")
+    assert texts(dial) == tells("add", i=15, j=10)
+    added = score.text_content()
+    back.click()
+    assert texts(dial) == tells("add", i=14, j=9)
+    assert score.text_content() != added
+    assert dial.locator("[aria-live=polite]").text_content() == texts(dial)[0]
+    slider(dial, "i, of q").focus()
+    page.keyboard.press("End")
+    assert texts(dial) == tells("add", i=64, j=9)
+    assert forth.is_disabled() and back.is_enabled()
+    slider(dial, "j, of k").focus()
+    page.keyboard.press("Home")
+    assert texts(dial) == tells("add", i=64, j=0)
+    assert back.is_disabled()
+    dial.get_by_role("button", name="Reset").click()
+    assert texts(dial) == tells()
+
+
+@EVERYWHERE
+def test_dial_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    dial = widget(page, DIAL)
+    handle(dial, "q").focus()
+    for key in ("ArrowLeft", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    assert texts(dial) == tells(q=(1.3, 0.5))
+    assert handle(dial, "q").get_attribute("aria-label") == "q at 1.30, 0.50; arrow keys move it"
+    handle(dial, "k").focus()
+    for _ in range(12):  # stops at length 2
+        page.keyboard.press("ArrowUp")
+    x, y = dial.evaluate("""(root) => root.querySelector(".attn-handle.attn-k").ariaLabel
+        .match(/-?[0-9.]+/g).map(Number)""")
+    assert 1.97 < np.hypot(x, y) <= 2
+    assert texts(dial) == tells(q=(1.3, 0.5), k=(x, y))
+    slider(dial, "angle θ").focus()
+    page.keyboard.press("ArrowRight")
+    assert texts(dial) == tells(q=(1.3, 0.5), k=(x, y), theta=0.21)
+    page.keyboard.press("Home")
+    assert texts(dial) == tells(q=(1.3, 0.5), k=(x, y), theta=0)
+
+
+@EVERYWHERE
+def test_dial_by_pointer(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    dial = widget(page, DIAL)
+    box = box_of(dial.locator(".attn-plane svg"))
+
+    def spot(x: float, y: float) -> tuple[float, float]:
+        unit = box["width"] / 6.1
+        return box["x"] + box["width"] / 2 + x * unit, box["y"] + box["height"] / 2 - y * unit
+
+    drag(page, spot(1.5, 0.4), spot(1, -1), spot(0.5, -1.5))
+    spoken = handle(dial, "q").get_attribute("aria-label") or ""
+    x, y = (float(part) for part in spoken[5:].split(";")[0].split(","))
+    assert (x, y) == (pytest.approx(0.5, abs=0.03), pytest.approx(-1.5, abs=0.03))
+    assert texts(dial) == tells(q=(x, y))
+    drag(page, spot(-0.3, 1.1), spot(-2.5, 2.5))  # beyond the longest: its direction stays
+    spoken = handle(dial, "k").get_attribute("aria-label") or ""
+    k = [float(part) for part in spoken[5:].split(";")[0].split(",")]
+    assert k == pytest.approx([-np.sqrt(2), np.sqrt(2)], abs=0.03)
+    assert texts(dial) == tells(q=(x, y), k=tuple(k))
+
+
+def touch(page: Page, points: list[tuple[float, float]]) -> None:
+    """A finger, as the screen reports it: the browser may take the gesture for scrolling."""
+    session = page.context.new_cdp_session(page)
+    kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
+    for kind, (x, y) in zip(kinds, points, strict=True):
+        spots = [{"x": x, "y": y}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spots})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_finger_drags_what_it_may_and_scrolls_the_rest(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=390)
+    dial, explorer = widget(page, DIAL), widget(page, EXPLORER)
+    box = box_of(handle(dial, "q"))
+    x, y = box["x"] + 17, box["y"] + 17
+    before, top = texts(dial), page.evaluate("scrollY")
+    touch(page, [(x, y + 6 * step) for step in range(9)])
+    assert texts(dial) != before and page.evaluate("scrollY") == top
+    box = box_of(explorer.locator("canvas"))
+    x, y = box["x"] + 30, box["y"] + 20
+    touch(page, [(x + 10 * step, y) for step in range(9)])
+    i = int((110 / box["width"]) * 128)
+    assert texts(explorer)[1].startswith(f"p{i} · p{i}")
+    top = page.evaluate("scrollY")
+    touch(page, [(x, y + 60 - 12 * step) for step in range(9)])
+    page.wait_for_function("(top) => scrollY > top + 20", arg=top)
+
+
+def arrow(dial: Locator, selector: str) -> list[float]:
+    """Where an arrow's tip is in the plane, y upwards."""
+    path = dial.locator(selector).get_attribute("d") or ""
+    x, y = path.split("M0 0L")[1].split("M")[0].split()
+    return [float(x), -float(y)]
+
+
+@pytest.mark.parametrize("mode", ["rotate", "add"])
+def test_dial_draws_what_it_says(open_page: Callable[..., Page], mode: str) -> None:
+    page = open_page(f"#w.dial=mode:{int(mode == 'add')};theta:0.7")
+    dial = widget(page, DIAL)
+    settle(page)
+    q, k = (np.array(START[name]) for name in "qk")
+    for name, v, position in (("q", q, 12), ("k", k, 7)):
+        assert np.allclose(arrow(dial, f".attn-start.attn-{name}"), v)
+        now = positioned(v, position, 0.7, mode)
+        assert np.allclose(arrow(dial, f".attn-arrow.attn-{name}:not(.attn-start)"), now)
+    n = np.arange(65)
+    scores = positioned(q, n, 0.7, mode) @ positioned(k, n, 0.7, mode).T
+    edges = [np.diagonal(scores, -distance) for distance in range(-64, 65)]
+    high, low = ([f(edge) for edge in edges] for f in (np.max, np.min))
+    most = np.prod([np.hypot(*v) + (mode == "add") for v in (q, k)])
+    text = dial.locator("polygon").get_attribute("points") or ""
+    x, y = np.array([point.split(",") for point in text.split()], dtype=float).T / 100
+    assert np.allclose(x, [*np.linspace(0, 1, 129), *np.linspace(1, 0, 129)], atol=1e-4)
+    assert np.allclose((1 - y - 0.5) * 2 * most, [*high, *low[::-1]], atol=2e-3)
+    left, top = dial.locator(".attn-point").evaluate(
+        "(e) => [e.style.left, e.style.top].map(parseFloat)"
+    )
+    assert left == pytest.approx(50 + 100 * 5 / 128, abs=0.01)
+    assert (0.5 - top / 100) * 2 * most == pytest.approx(scores[12, 7], abs=2e-3)
+
+
+def test_dial_at_its_ends(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    odd = widget(page, ODD)
+    given = {"q": (0, 0), "k": (1.2345, 1), "i": 0, "j": 0, "theta": 1.5}
+    assert texts(odd) == tells("add", **given)
+    odd.get_by_role("combobox", name="a position").select_option("rotates its vector")
+    assert texts(odd)[1] == "All 65 pairs with i − j = 0: the same score, 0.000"
+    assert "NaN" not in odd.evaluate("(root) => root.innerHTML")
+    page.evaluate("location.hash = '#w.odd=i:99;j:-4;theta:9;mode:7;q:5,0;k:1'")
+    q = (2, 0)  # what it can mean
+    assert texts(odd) == tells(q=q, k=(1, 0), i=64, j=0, theta=np.pi)
+    odd.get_by_role("button", name="Reset").click()
+    assert texts(odd) == tells("add", **given)  # as given, not rounded
+
+
 # ---- both
 
 
@@ -221,6 +419,17 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[s
     assert texts(fresh) == says(40, 31, 10)
     fresh.page.evaluate("location.hash = '#w.explorer=position:1e9;pair:-3;base:0'")
     assert texts(fresh) == says(127, 0, 1)  # what it can mean
+    dial = widget(page, DIAL)
+    handle(dial, "q").focus()
+    page.keyboard.press("ArrowDown")
+    dial.get_by_role("button", name="Move both by one").click()
+    dial.get_by_role("combobox", name="a position").select_option("is added to its vector")
+    dial.get_by_role("button", name="Copy link").click()
+    dial.get_by_text("Link copied").wait_for()
+    link = "#w.dial=q:1.5,0.3;i:13;j:8;mode:1"
+    assert page.url.endswith(f"{link}&w.explorer=pair:31;base:10")
+    fresh = widget(open_page(link, **where), DIAL)
+    assert texts(fresh) == tells("add", q=(1.5, 0.3), i=13, j=8)
 
 
 def test_narrow_page_is_comfortable(open_page: Callable[..., Page]) -> None:
@@ -249,7 +458,8 @@ def test_axe_finds_nothing_serious(open_page: Callable[..., Page], theme: Any) -
 def test_redrawn_within_a_frame(open_page: Callable[..., Page]) -> None:
     """What one step of a slider costs: its handler, the drawing it asks for, and the layout."""
     page = open_page()
-    for n, name in ((EXPLORER, "position i"), (EXPLORER, "pair m"), (EXPLORER, "base")):
+    steps = [(EXPLORER, name) for name in ("position i", "pair m", "base")]
+    for n, name in [*steps, (DIAL, "i, of q"), (DIAL, "angle θ")]:
         times = slider(widget(page, n), name).evaluate(
             """async (input) => {
               const times = [], real = requestAnimationFrame;

@@ -3,6 +3,13 @@
 from attnbook.widgets._figure import format_number
 from attnbook.widgets.heatmap import AttentionHeatmap
 from attnbook.widgets.position_explorer import PositionExplorer
+from attnbook.widgets.rotary_dial import RotaryDial
 from attnbook.widgets.temperature import SoftmaxTemperature
 
-__all__ = ["AttentionHeatmap", "PositionExplorer", "SoftmaxTemperature", "format_number"]
+__all__ = [
+    "AttentionHeatmap",
+    "PositionExplorer",
+    "RotaryDial",
+    "SoftmaxTemperature",
+    "format_number",
+]

@@ -50,3 +50,22 @@ export function pixels(p, n) {
   }
   return data;
 }
+
+// What two numbers become at a position: turned by position * theta, or the wave (sin, cos) of that added.
+export function positioned([x, y], position, theta, mode) {
+  const s = Math.sin(position * theta), c = Math.cos(position * theta);
+  return mode === "add" ? [x + s, y + c] : [x * c - y * s, x * s + y * c];
+}
+export const inner = ([a, b], [c, d]) => a * c + b * d;
+
+// The least and the greatest score of all pairs of positions i, j = 0..last at each distance i - j = -last..last.
+export function spread(q, k, theta, mode, last) {
+  const low = new Float64Array(2 * last + 1).fill(Infinity), high = low.map((x) => -x);
+  const [queries, keys] = [q, k].map((v) => Array.from({ length: last + 1 }, (_, position) => positioned(v, position, theta, mode)));
+  queries.forEach((turned, i) => keys.forEach((other, j) => {
+    const score = inner(turned, other), at = i - j + last;
+    low[at] = Math.min(low[at], score);
+    high[at] = Math.max(high[at], score);
+  }));
+  return { low, high };
+}
