@@ -29,9 +29,16 @@ from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect
 
-from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature, format_number
+from attnbook.widgets import (
+    AttentionHeatmap,
+    PositionExplorer,
+    RotaryDial,
+    SoftmaxTemperature,
+    format_number,
+)
 from attnbook.widgets.temperature import softmax
 from tests.browser.conftest import Faults
+from tests.browser.widget_pages import dial_says, explorer_says
 from tools import notebooks
 from tools.notebooks import ROOT, VIEW
 
@@ -65,6 +72,8 @@ SAVE_STATE = "Save Widget State Automatically"
 SHOWN = """(view) => {
   const texts = (selector) => [...view.querySelectorAll(selector)].map((e) => e.textContent);
   const select = [...view.querySelectorAll("select")].at(-1);
+  const values = texts(".attn-value"), mode = select ? [select.selectedIndex] : [];
+  if (values.length) return [...values, ...mode, ...texts(".attn-readout")];
   if (view.querySelector("canvas")) {
     const words = [...view.querySelector(".attn-text").querySelectorAll(".attn-word")];
     const key = words.findIndex((word) => word.classList.contains("attn-at"));
@@ -125,6 +134,8 @@ def arrays(cls: type, state: dict[str, Any]) -> dict[str, Any]:
         shape = (*[len(state["contexts"])] * bool(state["contexts"]), len(state["labels"]))
         kind = "<f4" if len(state["logits"]) == 4 * np.prod(shape) else "<f8"
         return {"logits": np.frombuffer(state["logits"], kind).reshape(shape)}
+    if cls in (PositionExplorer, RotaryDial):
+        return {}
     assert cls is AttentionHeatmap, f"how {cls.__name__} packs its arrays is not said here"
     one = len(state["query_tokens"]), len(state["key_tokens"])
     every = *(len(labels) for _, labels in state["axes"]), *one
@@ -142,7 +153,19 @@ def of_each_class(widgets: list[Any]) -> list[Any]:
 
 
 def told(widget: Any) -> list[Any]:
-    """What a view must show: the cell and its weights, or temperature, context and bars."""
+    """What a view must show: the cell and its weights, or temperature, context and bars, or the
+    sliders' values and the lines below."""
+    if isinstance(widget, PositionExplorer):
+        at, base = (widget.position, widget.pair), widget.base
+        return [
+            *map(str, at),
+            f"{base:,.0f}",
+            *explorer_says(*at, base, widget.max_len, widget.d_model),
+        ]
+    if isinstance(widget, RotaryDial):
+        theta, mode = widget.theta, ["rotate", "add"].index(widget.mode)
+        lines = dial_says(widget.q, widget.k, widget.i, widget.j, theta, widget.mode)
+        return [str(widget.i), str(widget.j), f"{theta:.2f} rad", mode, *lines]
     if isinstance(widget, AttentionHeatmap):
         i, j = widget.query, widget.key
         read = [format_number(values[i, j]) for values in widget.shown()]
@@ -160,6 +183,12 @@ def drive(widget: Any) -> None:
     if isinstance(widget, AttentionHeatmap):
         widget.query = (widget.query + 1) % len(widget.query_tokens)
         widget.key = (widget.key + 1) % len(widget.key_tokens)
+    elif isinstance(widget, PositionExplorer):
+        widget.position = (widget.position + 1) % widget.max_len
+        widget.base = 500
+    elif isinstance(widget, RotaryDial):
+        widget.i, widget.q = (widget.i + 1) % 65, widget.q[::-1]
+        widget.mode = "rotate" if widget.mode == "add" else "add"
     else:
         widget.temperature = 0.25
         widget.context = 0
@@ -331,6 +360,8 @@ def assert_draws(view: Locator, widget: Any) -> None:
     """That a view is drawn and carries every number of its widget."""
     view.scroll_into_view_if_needed()
     until(lambda: shown(view), told(widget))
+    if isinstance(widget, PositionExplorer):
+        until(lambda: view.locator("canvas").evaluate_all(COLOURS) > 0, True)
     if isinstance(widget, AttentionHeatmap):
         expect(view.locator("canvas")).to_have_count(len(widget.shown()))
         until(lambda: view.locator("canvas").evaluate_all(COLOURS) > 0, True)
@@ -344,7 +375,7 @@ def drag(page: Page, view: Locator) -> list[Any]:
     """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
     view.scroll_into_view_if_needed()
     before = shown(view)
-    heatmap = view.locator("canvas").count() > 0
+    heatmap = view.locator(".attn-maps").count() > 0
     control = view.locator("canvas").first if heatmap else view.get_by_role("slider").first
     box = control.bounding_box()
     assert box

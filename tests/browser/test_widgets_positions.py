@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page
 
-from attnbook.widgets import PositionExplorer, RotaryDial, format_number
+from attnbook.widgets import PositionExplorer, RotaryDial
 from attnbook.widgets.rotary_dial import positioned
 from tests.browser.conftest import ROOT
-from tests.browser.widget_pages import EVERYWHERE, settle, widget
+from tests.browser.widget_pages import (
+    EVERYWHERE,
+    dial_says,
+    explorer_says,
+    settle,
+    vectors,
+    widget,
+)
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
 
@@ -67,29 +74,8 @@ def drag(page: Page, *points: tuple[float, float]) -> None:
 # ---- PositionExplorer
 
 
-def vectors(n: int, d_model: int, base: float) -> np.ndarray:
-    """[position dimension], in double precision."""
-    angles = np.arange(n)[:, None] / base ** (np.arange(0, d_model, 2) / d_model)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(n, d_model)
-
-
 def says(position: int, pair: int, base: float = 1e4, n: int = 128, d_model: int = 64) -> list[str]:
-    p = vectors(n, d_model, base)
-    wavelength = 2 * np.pi * base ** (2 * pair / d_model)
-    long = f"{wavelength:.1f}" if wavelength < 1000 else f"{wavelength:,.0f}"
-    s, c = (format_number(value) for value in p[position, 2 * pair : 2 * pair + 2])
-    products = p @ p[position]
-    others = [position + step if position + step < n else position - step for step in (1, 10)]
-    away = [
-        f"{step} away {format_number(products[j], 2)}"
-        for step, j in zip((1, 10), others, strict=True)
-        if j >= 0
-    ]
-    same = f"p{position} · p{position} = {format_number(products[position], 2)}"
-    return [
-        f"Wavelength {long} positions · at position {position}: sine {s}, cosine {c}",
-        " · ".join([same, *away]),
-    ]
+    return explorer_says(position, pair, base, n, d_model)
 
 
 @EVERYWHERE
@@ -209,38 +195,11 @@ def test_explorer_colours_the_vectors(open_page: Callable[..., Page], theme: Any
 
 # ---- RotaryDial
 
-LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-START = {"q": (1.5, 0.4), "k": (-0.3, 1.1), "i": 12, "j": 7, "theta": 0.2}
+START: dict[str, Any] = {"q": (1.5, 0.4), "k": (-0.3, 1.1), "i": 12, "j": 7, "theta": 0.2}
 
 
 def tells(mode: str = "rotate", **changes: Any) -> list[str]:
-    """What the dial must say."""
-    q, k, i, j, theta = {**START, **changes}.values()
-    q, k = np.array(q), np.array(k)
-    score = float(positioned(q, i, theta, mode) @ positioned(k, j, theta, mode))
-    pairs = [(n + max(i - j, 0), n + max(j - i, 0)) for n in range(65 - abs(i - j))]
-    every = [float(positioned(q, a, theta, mode) @ positioned(k, b, theta, mode)) for a, b in pairs]
-    least, greatest = format_number(min(every)), format_number(max(every))
-    if mode == "rotate":
-        assert least == greatest
-        phi, turn = np.degrees(np.arctan2(*q[::-1]) - np.arctan2(*k[::-1])), np.degrees(theta)
-        phi = (phi + 180) % 360 - 180
-        lengths = [format_number(np.hypot(*v), 2) for v in (q, k)]
-        angles = f"cos({format_number(phi, 0)}° + {format_number((i - j) * turn, 0)}°)"
-        first = f"Score |q| |k| cos(φ + {i - j}θ): {lengths[0]} · {lengths[1]} · {angles}"
-        same = f"the same score, {least}"
-    else:
-        pi, pj = (f"p{str(n).translate(LOWER)}" for n in (i, j))
-        wave_i, wave_j = (np.array([np.sin(n * theta), np.cos(n * theta)]) for n in (i, j))
-        terms = [q @ k, q @ wave_j, wave_i @ k, wave_i @ wave_j]
-        names = ["q·k", f"q·{pj}", f"{pi}·k", f"{pi}·{pj}"]
-        sums = [f"{n} {format_number(x, 2)}" for n, x in zip(names, terms, strict=True)]
-        first = f"Score (q + {pi})·(k + {pj}): {' + '.join(sums)}"
-        same = f"scores from {least} to {greatest}"
-    which = f"All {len(pairs)} pairs"
-    if len(pairs) == 1:
-        which, same = "The one pair", f"score {least}"
-    return [f"{first} = {format_number(score)}", f"{which} with i − j = {i - j}: {same}"]
+    return dial_says(**{**START, **changes}, mode=mode)
 
 
 def handle(dial: Locator, name: str) -> Locator:

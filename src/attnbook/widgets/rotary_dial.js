@@ -7,6 +7,7 @@ import { h, onceAFrame, put, select, stateControls, svg } from "./ui.js";
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
 const MODES = ["rotate", "add"];
 const lower = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+const signed = (text) => (text.startsWith("-") ? `− ${text.slice(1)}` : `+ ${text}`);
 const degrees = (angle) => `${format((angle * 180) / Math.PI, 0)}°`;
 const within = (n, high) => Math.min(high, Math.max(0, n));
 
@@ -53,8 +54,9 @@ function render({ model, el }) {
   const root = h("div", { className: "attn attn-dial", role: "group", "aria-label": title || "Rotary positions" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-sides" },
-      h("div", {}, plane, h("p", { className: "attn-legend" }, "Dashed: q and k, to be dragged. Solid: what their positions make of them.")),
-      h("div", {}, h("div", { className: "attn-row" }, mode.node), places[0].node, places[1].node, theta.node,
+      plane, h("div", {},
+        h("p", { className: "attn-legend" }, "Dashed: q and k, to be dragged. Solid: what their positions make of them."),
+        h("div", { className: "attn-row" }, mode.node), places[0].node, places[1].node, theta.node,
         h("div", { className: "attn-row" }, ...together), readout)),
     h("p", { className: "attn-legend" }, `Score by distance i − j, from all pairs of positions 0 to ${LAST}`),
     scores, axis([-LAST, -LAST / 2, 0, LAST / 2, LAST].map((x) => [along(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])),
@@ -111,13 +113,14 @@ function render({ model, el }) {
     together[0].disabled = Math.max(i, j) === LAST;
     together[1].disabled = Math.min(i, j) === 0;
     drawAngle(now);
+    const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie on the sides away from each other
     shapes.forEach(({ orbit, start, now: arrow, label, handle }, n) => {
-      const v = vectors()[n], [x, y] = now[n], out = 1 + 0.28 / (Math.hypot(x, y) || 1);
+      const v = vectors()[n], [x, y] = now[n], out = 0.26 / (Math.hypot(x, y) || 1), aside = n ? -apart * out : apart * out;
       const [cx, cy, r] = adds ? [v[0], -v[1], 1] : [0, 0, Math.hypot(...v)];
       for (const [attribute, value] of Object.entries({ cx, cy, r })) orbit.setAttribute(attribute, value);
       drawArrow(start, v);
       drawArrow(arrow, now[n]);
-      for (const [attribute, value] of [["x", x * out], ["y", -y * out]]) label.setAttribute(attribute, value);
+      for (const [attribute, value] of [["x", x + x * out - y * aside], ["y", -y - y * out - x * aside]]) label.setAttribute(attribute, value);
       label.textContent = "qk"[n] + lower(positions()[n]);
       move(handle, 0.5 + v[0] / (2 * EDGE), 0.5 + v[1] / (2 * EDGE));
       handle.setAttribute("aria-label", `${"qk"[n]} at ${v.map((part) => format(part, 2)).join(", ")}; arrow keys move it`);
@@ -130,8 +133,8 @@ function render({ model, el }) {
         + ` + ${pi}·k ${two(inner(waves[0], k))} + ${pi}·${pj} ${two(inner(...waves))} = `, bold);
     } else {
       const between = Math.atan2(inner([-k[1], k[0]], q), inner(k, q));
-      readout.replaceChildren(`Score |q| |k| cos(φ + ${i - j}θ): ${two(Math.hypot(...q))} · ${two(Math.hypot(...k))}`
-        + ` · cos(${degrees(between)} + ${degrees((i - j) * turn)}) = `, bold);
+      readout.replaceChildren(`Score |q| |k| cos(φ ${signed(`${i - j}θ`)}): ${two(Math.hypot(...q))} · ${two(Math.hypot(...k))}`
+        + ` · cos(${degrees(between)} ${signed(degrees((i - j) * turn))}) = `, bold);
     }
     const most = vectors().reduce((product, v) => product * (Math.hypot(...v) + (adds ? 1 : 0)), 1) || 1;
     const { low, high } = spread(q, k, turn, way, LAST), height = (value) => 0.5 + value / (2 * most);
