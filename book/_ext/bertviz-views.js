@@ -73,8 +73,8 @@
     };
     root.addEventListener("change", dress);
     root.addEventListener("dblclick", tell);
-    root.addEventListener("click", ({ target }) => {
-      if (all().includes(target)) reach(target);
+    root.addEventListener("focusin", ({ target }) => all().includes(target) && reach(target));
+    root.addEventListener("click", () => {
       tell();
       const detail = root.querySelector("rect.detail");
       detail?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -85,10 +85,8 @@
       const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads.length, ArrowDown: heads.length };
       if (at < 0 || !(event.key in by || event.key === " " || event.key === "Enter")) return;
       event.preventDefault();
-      const next = squares[at + by[event.key]];
-      if (!(event.key in by)) event.target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-      else if (next) reach(next);
-      next?.focus();
+      if (event.key in by) squares[at + by[event.key]]?.focus();
+      else event.target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
     });
     dress();
   }

@@ -136,6 +136,7 @@ def test_weight_of_the_page(path: Path) -> None:
     }
     assert len(sizes) == 5
     assert sum(sizes.values()) < 250_000  # what a page may fetch beyond its first 350 kB
+    assert "bertviz" not in path.with_name("index.html").read_text("utf8")
     text = path.read_text("utf8")
     assert len(text) < 100_000
     assert "cdnjs" not in text and "require" not in text
@@ -190,9 +191,10 @@ def test_keys(open_page: Callable[..., Page]) -> None:
     view.get_by_role("button").first.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowDown", "ArrowDown", "ArrowUp"):
         page.keyboard.press(key)
+    stops = view.locator("[tabindex='0']")
+    assert stops.count() == 1 and stops.get_attribute("aria-label") == "Layer 1, head 1"
     page.keyboard.press("Enter")
     assert view.get_by_text("Layer 1, Head 1").is_visible()
-    assert view.locator("[tabindex='0']").count() == 1
     view = drawn(page, FIRST)
     view.get_by_label("Layer:").focus()
     page.keyboard.press("Tab")
@@ -240,6 +242,11 @@ def test_colours_and_width(open_page: Callable[..., Page], where: dict[str, Any]
     frame = np.array(picture(model.locator("rect.detail"))[3:-3, 3:-3])
     away = np.abs(frame - np.array(ground, int)).max(-1)
     assert np.median(away) < 60 and (away > 150).mean() > 0.005
+    assert model.locator("text.detail").count() == 1
+    ink = first.evaluate("(e) => getComputedStyle(e).color")
+    for words in (first.locator("text"), model.locator("text")):
+        fills = words.evaluate_all("(all) => all.map((text) => getComputedStyle(text).fill)")
+        assert set(fills) == {ink}
     assert page.evaluate("document.documentElement.scrollWidth") <= where["width"]
     overflow = "(e) => e.scrollWidth - e.clientWidth"
     assert first.locator("#vis").evaluate(overflow) == 0
