@@ -170,10 +170,10 @@ def test_distances_may_come_from_a_tree():
 
 
 def test_tree_distance_against_walks():
-    heads = [3, 0, 3, -1, 3, 4, 5]
-    edges = {(i, h) for i, h in enumerate(heads) if h >= 0}
+    parents = [3, 0, 3, -1, 3, 4, 5]
+    edges = {(i, p) for i, p in enumerate(parents) if p >= 0}
     edges |= {(b, a) for a, b in edges}
-    distance = tree_distance(heads)
+    distance = tree_distance(parents)
     for start in range(7):
         seen, reached = {start}, 0
         while len(seen) < 7:
@@ -191,8 +191,8 @@ def test_tree_distance_against_walks():
         (lambda: Rotary(4, pairing="both"), "pairing must be 'half' or 'interleaved', got 'both'"),
         (lambda: Rotary(4)(torch.ones(3, 6)), "x must be of size 4, got 6"),
         (lambda: tree_distance([1, 0]), "-1 exactly once, got [1, 0]"),
-        (lambda: tree_distance([-1, 5]), "heads must be indices of 2 words"),
-        (lambda: tree_distance([-1, 2, 1]), "heads must form one tree, got [-1, 2, 1]"),
+        (lambda: tree_distance([-1, 5]), "parents must be indices of 2 words"),
+        (lambda: tree_distance([-1, 2, 1]), "parents must form one tree, got [-1, 2, 1]"),
     ],
 )
 def test_what_cannot_be(build, message):

@@ -212,25 +212,25 @@ class Alibi(ScorePositions):
         return (-self.slopes[:, None, None] * (i - i[:, None]).abs())[None].to(q)
 
 
-def tree_distance(heads: list[int]) -> Int[Tensor, "n n"]:
+def tree_distance(parents: list[int]) -> Int[Tensor, "n n"]:
     """Number of edges between any two words of a dependency tree.
 
     Args:
-        heads: for each word the index of the word that it depends on, -1 for the root.
+        parents: for each word the index of the word that it depends on, -1 for the root.
 
     Raises:
         ValueError: if there is not exactly one root, or the words do not form one tree.
     """
-    n = len(heads)
-    if heads.count(-1) != 1 or not all(-1 <= head < n for head in heads):
-        raise ValueError(f"heads must be indices of {n} words and -1 exactly once, got {heads}")
+    n = len(parents)
+    if parents.count(-1) != 1 or not all(-1 <= parent < n for parent in parents):
+        raise ValueError(f"parents must be indices of {n} words and -1 exactly once, got {parents}")
     distance = torch.full((n, n), n)
     distance.fill_diagonal_(0)
-    for word, head in enumerate(heads):
-        if head >= 0:
-            distance[word, head] = distance[head, word] = 1
+    for word, parent in enumerate(parents):
+        if parent >= 0:
+            distance[word, parent] = distance[parent, word] = 1
     for k in range(n):  # Floyd and Warshall: is the way through word k shorter?
         distance = torch.minimum(distance, distance[:, k, None] + distance[k])
     if (distance == n).any():
-        raise ValueError(f"heads must form one tree, got {heads}")
+        raise ValueError(f"parents must form one tree, got {parents}")
     return distance
