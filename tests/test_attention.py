@@ -1,3 +1,4 @@
+import copy
 import re
 
 import pytest
@@ -296,6 +297,27 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_from_every_head(need_weigh
     assert out[:, 2].equal(attention.out.bias.expand(2, -1))
 
 
+@SCHEMES
+@pytest.mark.parametrize(
+    ("dtype", "near"), [(torch.float16, 0.01), (torch.bfloat16, 0.05), (torch.float64, 1e-12)]
+)
+def test_heads_in_other_types(positions, dtype, near):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(24, 4, positions=copy.deepcopy(positions)).to(dtype)
+    x = torch.randn(2, 5, 24, dtype=dtype)
+    explicit, weights = attention(x, causal=True, need_weights=True)
+    fused, _ = attention(x, causal=True)
+    assert weights is not None
+    assert explicit.dtype == fused.dtype == weights.dtype == dtype
+    assert (explicit - fused).abs().max() < near
+
+
+def test_the_causal_mask_is_made_where_the_vectors_are():
+    attention = MultiHeadAttention(24, 4).to("meta")
+    x = torch.randn(2, 5, 24, device="meta")
+    assert attention(x, causal=True, need_weights=True)[0].is_meta
+
+
 def test_huge_scores_do_not_overflow_in_either_path():
     attention = MultiHeadAttention(24, 4)
     with torch.no_grad():
@@ -330,6 +352,24 @@ def test_several_heads_have_the_weights_of_one():
         (
             lambda: MultiHeadAttention(24, 4, positions=Alibi(4))(*torch.ones(2, 1, 3, 24)),
             "memory must be None with causal or positions",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4)(torch.ones(4, 3, 24), mask=causal_mask(3)),
+            "mask must be boolean [batch query key]",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4)(torch.ones(4, 3, 24), mask=torch.ones(1, 3, 3)),
+            "got torch.float32 of shape (1, 3, 3)",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4).load_torch(
+                nn.MultiheadAttention(24, 4, add_bias_kv=True)
+            ),
+            "no additional keys",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4).load_torch(nn.MultiheadAttention(24, 4, bias=False)),
+            "reference must have the sizes",
         ),
         (
             lambda: MultiHeadAttention(24, 4).load_torch(nn.MultiheadAttention(24, 3)),

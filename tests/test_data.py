@@ -188,6 +188,7 @@ def test_sequences_depend_on_their_seed_alone(make):
     assert not make(30, 5).tokens.equal(make(30, 6).tokens)
 
 
-def test_look_back_at_itself():
-    with pytest.raises(ValueError, match="distance must be at least 1, got 0"):
-        look_back(9, seed=0, distance=0)
+@pytest.mark.parametrize("distance", [0, 9])
+def test_look_back_too_near_or_too_far(distance):
+    with pytest.raises(ValueError, match=rf"distance must lie in 1..8, got {distance}"):
+        look_back(9, seed=0, distance=distance)

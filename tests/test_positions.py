@@ -4,7 +4,7 @@ import re
 import pytest
 import torch
 from torch import nn
-from transformers import BloomConfig, GPTJConfig, LlamaConfig
+from transformers import GPTJConfig, LlamaConfig
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.gptj.modeling_gptj import GPTJAttention
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
@@ -136,13 +136,33 @@ def test_rotary_attention_against_gpt_j():
 @pytest.mark.parametrize("n_heads", [4, 6, 12])
 def test_alibi_against_bloom(n_heads):
     """BLOOM adds slope * j: the same as - slope (i - j) but for a constant in each row."""
-    assert BloomConfig().model_type == "bloom"
     theirs = build_alibi_tensor(torch.ones(1, 9), n_heads, torch.float32)  # [head 1 key]
     q = torch.randn(2, n_heads, 9, 8)
     scores = q @ q.mT
     ours = (scores + Alibi(n_heads).bias(q, q)).masked_fill(~causal_mask(9), -torch.inf).softmax(-1)
     bloom = (scores + theirs).masked_fill(~causal_mask(9), -torch.inf).softmax(-1)
     assert (ours - bloom).abs().max() < 1e-5
+
+
+def test_alibi_against_loops_on_both_sides():
+    bias = Alibi(4).bias(torch.randn(2, 4, 7, 3), torch.randn(2, 4, 7, 3))
+    assert bias.shape == (1, 4, 7, 7)
+    for head, slope in enumerate((1 / 4, 1 / 16, 1 / 64, 1 / 256)):
+        for i in range(7):
+            for j in range(7):
+                assert bias[0, head, i, j] == -slope * abs(i - j)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_positions_keep_the_type_of_what_they_change(dtype):
+    x = torch.randn(2, 4, 5, 6, dtype=dtype)
+    assert SinusoidalPositions()(x[0]).dtype == dtype
+    assert LearnedPositions(5, 6).to(dtype)(x[0]).dtype == dtype
+    assert Rotary(6)(x).dtype == dtype
+    for scheme in (RelativePositions(6, 2).to(dtype), Alibi(4)):
+        bias = scheme.bias(x, x)
+        assert bias is not None
+        assert bias.dtype == dtype
 
 
 def test_relative_positions_against_loops():
@@ -183,6 +203,9 @@ def test_tree_distance_against_walks():
             seen |= new
 
 
+SHORT = torch.ones(1, 3, 24)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -190,6 +213,20 @@ def test_tree_distance_against_walks():
         (lambda: Rotary(5), "d_head must be even, two numbers for each pair, got 5"),
         (lambda: Rotary(4, pairing="both"), "pairing must be 'half' or 'interleaved', got 'both'"),
         (lambda: Rotary(4)(torch.ones(3, 6)), "x must be of size 4, got 6"),
+        (lambda: RelativePositions(8, -1), "max_distance must be at least 0, got -1"),
+        (lambda: Alibi(0), "n_heads must be at least 1, got 0"),
+        (
+            lambda: MultiHeadAttention(24, 4, positions=RelativePositions(8, 3))(SHORT),
+            "q must be of size 8, got 6",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4, positions=Alibi(1))(SHORT),
+            "q must have 1 heads, got 4",
+        ),
+        (
+            lambda: MultiHeadAttention(24, 4, positions=Rotary(8))(SHORT),
+            "x must be of size 8, got 6",
+        ),
         (lambda: tree_distance([1, 0]), "-1 exactly once, got [1, 0]"),
         (lambda: tree_distance([-1, 5]), "parents must be indices of 2 words"),
         (lambda: tree_distance([-1, 2, 1]), "parents must form one tree, got [-1, 2, 1]"),

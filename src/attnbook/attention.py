@@ -255,8 +255,9 @@ class MultiHeadAttention(nn.Module):
 
     Raises:
         ValueError: if n_heads does not divide d_model, or n_kv_heads does not divide n_heads; in
-            `forward`, if a vector is not of size d_model, or if `positions` or `causal` meets a
-            memory.
+            `forward`, if a vector is not of size d_model, if a mask is not boolean with three
+            dimensions, if `positions` or `causal` meets a memory, or if `positions` is made for
+            other heads.
 
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys).
     """
@@ -289,7 +290,7 @@ class MultiHeadAttention(nn.Module):
         x: Float[Tensor, "batch query d_x"],
         memory: Float[Tensor, "batch key d_memory"] | None = None,
         *,
-        mask: Bool[Tensor, "#batch #query key"] | None = None,
+        mask: Tensor | None = None,
         causal: bool = False,
         need_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
@@ -314,6 +315,11 @@ class MultiHeadAttention(nn.Module):
         asked = x if memory is None else memory
         _check_size("x", x, self.d_model)
         _check_size("memory", asked, self.d_model)
+        if mask is not None and (mask.ndim != 3 or mask.dtype != torch.bool):
+            raise ValueError(
+                "mask must be boolean [batch query key]: padding_mask(tokens)[:, None],"
+                f" causal_mask(n)[None], got {mask.dtype} of shape {tuple(mask.shape)}"
+            )
         q, k, v = self._split(self.q(x)), self._split(self.k(asked)), self._split(self.v(asked))
         bias = None
         if self.positions:
@@ -360,7 +366,7 @@ class MultiHeadAttention(nn.Module):
         )
 
     def load_torch(self, reference: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """Copy the weights of PyTorch's module of the same sizes; returns self.
+        """Copy the weights of PyTorch's module of the same sizes, not its dropout; returns self.
 
         Raises:
             ValueError: if the module has other sizes, a bias where this one has none, keys of

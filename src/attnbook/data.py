@@ -323,13 +323,13 @@ def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Seque
         n: number of letters in a sequence; they are drawn from 16.
         seed: of the letters.
         batch: number of sequences.
-        distance: at least 1; the first letters, which have none so far back, have no target.
+        distance: 1 to n - 1; the first letters, which have none so far back, have no target.
 
     Raises:
-        ValueError: if distance is below 1.
+        ValueError: if distance is out of range.
     """
-    if distance < 1:
-        raise ValueError(f"distance must be at least 1, got {distance}")
+    if not 1 <= distance < n:
+        raise ValueError(f"distance must lie in 1..{n - 1}, got {distance}")
     letters = torch.randint(16, (batch, n), generator=torch.Generator().manual_seed(seed))
     targets = torch.full_like(letters, UNASKED)
     targets[:, distance:] = letters[:, :-distance]

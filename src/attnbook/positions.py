@@ -35,7 +35,12 @@ def _angles(n: int, size: int, base: float, dtype: torch.dtype) -> Float[Tensor,
 class SinusoidalPositions(nn.Module):
     """Adds the sinusoidal position vectors to a sentence of any length.
 
-    out_i = x_i + p_i
+        out_i = x_i + p_i
+
+    Raises:
+        ValueError: in `forward`, if the vectors are of odd size.
+
+    Source: Vaswani et al. 2017, section 3.5.
     """
 
     def forward(
@@ -158,11 +163,16 @@ class RelativePositions(ScorePositions):
         d_head: size of queries and keys.
         max_distance: distances beyond it share a vector.
 
+    Raises:
+        ValueError: if max_distance is negative, or a query is not of size d_head.
+
     Source: Shaw et al. 2018, equations 2 and 4.
     """
 
     def __init__(self, d_head: int, max_distance: int):
         super().__init__()
+        if max_distance < 0:
+            raise ValueError(f"max_distance must be at least 0, got {max_distance}")
         self.max_distance = max_distance
         self.a = nn.Parameter(torch.randn(2 * max_distance + 1, d_head) * d_head**-0.5)
 
@@ -176,6 +186,8 @@ class RelativePositions(ScorePositions):
     ) -> Float[Tensor, "batch head n n"]:
         """q_i . a_r / sqrt(d_head), computed once for each r and then looked up."""
         n, d_head = q.shape[-2:]
+        if d_head != self.a.shape[1]:
+            raise ValueError(f"q must be of size {self.a.shape[1]}, got {d_head}")
         r = self.distance(n).clamp(-self.max_distance, self.max_distance) + self.max_distance
         each = q @ self.a.T / d_head**0.5  # [batch head n r]
         return each.gather(-1, r.to(q.device).expand(*each.shape[:-1], n))
@@ -192,6 +204,9 @@ class Alibi(ScorePositions):
     Args:
         n_heads: number of heads.
 
+    Raises:
+        ValueError: if n_heads is below 1, or the attention has another number of heads.
+
     Source: Press et al. 2022, section 3.
     """
 
@@ -199,6 +214,8 @@ class Alibi(ScorePositions):
 
     def __init__(self, n_heads: int):
         super().__init__()
+        if n_heads < 1:
+            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
         below = 1 << (n_heads.bit_length() - 1)
         steps = [8 * (i + 1) / below for i in range(below)]
         steps += [4 * (2 * i + 1) / below for i in range(n_heads - below)]
@@ -208,6 +225,8 @@ class Alibi(ScorePositions):
         self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
     ) -> Float[Tensor, "1 head n n"]:
         """- slope_l |i - j|, the same for every sentence."""
+        if q.shape[1] != len(self.slopes):
+            raise ValueError(f"q must have {len(self.slopes)} heads, got {q.shape[1]}")
         i = torch.arange(q.shape[-2], device=q.device)
         return (-self.slopes[:, None, None] * (i - i[:, None]).abs())[None].to(q)
 
@@ -220,6 +239,8 @@ def tree_distance(parents: list[int]) -> Int[Tensor, "n n"]:
 
     Raises:
         ValueError: if there is not exactly one root, or the words do not form one tree.
+
+    Source: Wang et al. 2019, section 3.
     """
     n = len(parents)
     if parents.count(-1) != 1 or not all(-1 <= parent < n for parent in parents):
