@@ -20,8 +20,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from .theme import BOOK, EXT
-from .widgets import script_json
+from .theme import BOOK
+from .widgets import placed, script_json
 
 LOGGER = logging.getLogger(__name__)
 NPM = BOOK.parent / "node_modules"
@@ -162,16 +162,8 @@ def add_to_page(
         app.add_js_file(RUNTIME)
 
 
-def start(app: Sphinx) -> None:
-    """The runtime is in place before pages are written, so that its address carries a checksum."""
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        shutil.copy(EXT / RUNTIME, static / RUNTIME)
-
-
 def setup(app: Sphinx) -> None:
     app.add_node(BertvizView, html=(visit, None))
     app.add_post_transform(BertvizViews)
-    app.connect("builder-inited", start)
+    app.connect("builder-inited", placed(RUNTIME))
     app.connect("html-page-context", add_to_page, priority=850)

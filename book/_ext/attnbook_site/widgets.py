@@ -15,7 +15,7 @@ puts a chapter's widget on another page.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -182,12 +182,16 @@ def configure(app: Sphinx, config: Config) -> None:
     config.nb_ipywidgets_js = {}  # the own runtime instead, on pages that show a widget
 
 
-def start(app: Sphinx) -> None:
-    """The runtime is in place before pages are written, so that its address carries a checksum."""
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        shutil.copy(EXT / RUNTIME, static / RUNTIME)
+def placed(script: str) -> Callable[[Sphinx], None]:
+    """Puts a script in place before pages are written, so that its address carries a checksum."""
+
+    def place(app: Sphinx) -> None:
+        if app.builder.format == "html":
+            static = Path(app.outdir) / "_static"
+            static.mkdir(parents=True, exist_ok=True)
+            shutil.copy(EXT / script, static / script)
+
+    return place
 
 
 def setup(app: Sphinx) -> None:
@@ -195,5 +199,5 @@ def setup(app: Sphinx) -> None:
     app.add_directive("widget", WidgetDirective)
     app.add_post_transform(StoredViews)
     app.connect("config-inited", configure)
-    app.connect("builder-inited", start)
+    app.connect("builder-inited", placed(RUNTIME))
     app.connect("html-page-context", add_to_page, priority=850)
