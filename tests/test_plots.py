@@ -23,6 +23,17 @@ def test_line_names_do_not_overlap():
     plt.close()
 
 
+def test_line_names_stand_where_the_lines_end_on_a_logarithmic_axis():
+    _, ax = plt.subplots()
+    for end in (1, 10, 1000):
+        ax.plot([0, 1], [1, end])
+    ax.set(yscale="log", ylim=(1, 1000))
+    label_lines(ax, ["a", "b", "c"])
+    heights = [text.xyann[1] for text in ax.texts if isinstance(text, Annotation)]
+    assert heights == pytest.approx([0, 1 / 3, 1])
+    plt.close()
+
+
 def test_a_name_for_each_line():
     _, ax = plt.subplots()
     ax.plot([0, 1], [0, 1])

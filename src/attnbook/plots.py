@@ -44,7 +44,7 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
     """Write each line's name at its right end, in its colour, moved apart where they would overlap.
 
     Args:
-        ax: axes with one line a name, in order.
+        ax: axes with one line a name, in order, its limits and scales set.
         names: the names.
         gap: least distance between two names, as a share of the axes' height.
 
@@ -54,11 +54,11 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
     lines = list(ax.get_lines())
     if len(lines) != len(names):
         raise ValueError(f"names must be one for each of {len(lines)} lines, got {len(names)}")
-    bottom, top = ax.get_ylim()
     ends = [np.asarray(line.get_xydata())[-1] for line in lines]
+    heights = [ax.transAxes.inverted().transform(ax.transData.transform(end))[1] for end in ends]
     last = -float("inf")
-    for i in sorted(range(len(lines)), key=lambda i: ends[i][1]):
-        last = max((ends[i][1] - bottom) / (top - bottom), last + gap)
+    for i in sorted(range(len(lines)), key=lambda i: heights[i]):
+        last = max(heights[i], last + gap)
         ax.annotate(
             names[i],
             (ends[i][0], ends[i][1]),
