@@ -87,22 +87,19 @@ class SelfEncoder(Encoder):
         return Memory(h, (h.sum(1) / real.sum(1, keepdim=True))[None], real)
 
 
-@pytest.mark.parametrize(("order", "least", "most"), [(False, 0.25, 0.5), (True, 0.75, 1.0)])
-def test_without_order_at_most_one_of_each_pair_is_translated(order, least, most):
-    torch.manual_seed(1)
+@pytest.mark.parametrize(
+    ("order", "least", "most", "seed"),
+    [(False, 0.25, 0.5, 1), (True, 0.75, 1, 1), (True, 0.75, 1, 2)],
+)
+def test_without_order_at_most_one_of_each_pair_is_translated(order, least, most, seed):
+    torch.manual_seed(seed)
     positions = nn.Identity()
     if order:
         positions = LearnedPositions(8, 64)
         nn.init.normal_(positions.embedding.weight, std=0.3)
     decoder = LuongDecoder(len(TASK.target_vocab), 64, DotScore())
     model = Seq2Seq(SelfEncoder(positions), decoder)
-    train(
-        model,
-        lambda step: TASK.batch(step, seed=1),
-        model.loss,
-        steps=400 if order else 300,
-        lr=0.006,
-    )
+    train(model, TASK.batch, model.loss, steps=600, lr=0.003)  # the page's recipe
     assert least <= evaluate(model, TURNED, TASK.target_vocab).exact <= most
 
 
@@ -134,7 +131,7 @@ def test_exclusive_or_takes_a_feed_forward_network_or_a_second_word():
     seeds = (3, 4, 5)
     assert max(solved(seed, False, False) for seed in seeds) <= 0.75
     assert min(solved(seed, True, False) for seed in seeds) == 1
-    assert max(solved(seed, False, True) for seed in seeds) == 1  # it can, not with every seed
+    assert max(solved(seed, False, True) for seed in seeds) == 1
 
 
 class Writer(nn.Module):
@@ -173,7 +170,7 @@ def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, leaks):
     train(model, batch, lambda target: loss(model, target), steps=200, lr=0.01)
     target = TASK.encode(TASK.held_out[3]).target
     gap = (loss(model.one_by_one, target) - loss(model, target)).item()
-    assert gap > 0.1 if leaks else abs(gap) < 1e-3
+    assert gap > 1 if leaks else abs(gap) < 1e-3
 
 
 @SEEDS
