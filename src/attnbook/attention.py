@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnbook.masks import causal_mask, masked_softmax
+from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
 
 
@@ -252,6 +253,8 @@ class MultiHeadAttention(nn.Module):
             queries. None: as many as `n_heads`.
         bias: whether the four maps have a bias.
         positions: what positions change in queries, keys or scores; None: nothing.
+        qk_norm: whether each head's queries and keys are divided by their root mean square, with a
+            gain that all heads share, before positions and scores.
 
     Raises:
         ValueError: if n_heads does not divide d_model, or n_kv_heads does not divide n_heads; in
@@ -259,7 +262,8 @@ class MultiHeadAttention(nn.Module):
             dimensions, if `positions` or `causal` meets a memory, or if `positions` is made for
             other heads.
 
-    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys).
+    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
+    Henry et al. 2020 (normalised queries and keys).
     """
 
     def __init__(
@@ -270,6 +274,7 @@ class MultiHeadAttention(nn.Module):
         n_kv_heads: int | None = None,
         bias: bool = True,
         positions: ScorePositions | None = None,
+        qk_norm: bool = False,
     ):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -284,6 +289,8 @@ class MultiHeadAttention(nn.Module):
         self.v = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
         self.out = nn.Linear(d_model, d_model, bias)
         self.positions = positions
+        self.q_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
+        self.k_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
 
     def forward(
         self,
@@ -321,6 +328,7 @@ class MultiHeadAttention(nn.Module):
                 f" causal_mask(n)[None], got {mask.dtype} of shape {tuple(mask.shape)}"
             )
         q, k, v = self._split(self.q(x)), self._split(self.k(asked)), self._split(self.v(asked))
+        q, k = self.q_norm(q), self.k_norm(k)
         bias = None
         if self.positions:
             q, k = self.positions.rotate(q, k)

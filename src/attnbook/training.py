@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,21 +16,84 @@ from torch import Tensor, nn
 from tqdm.auto import trange
 
 
+@dataclass(frozen=True)
+class Cosine:
+    """A learning rate that rises in a straight line, then falls to zero along half a cosine.
+
+        lr_t = lr (t + 1) / warmup                                          t < warmup
+        lr_t = lr (1 + cos(pi (t - warmup) / (steps - warmup))) / 2         afterwards
+
+    Args:
+        lr: the highest learning rate.
+        steps: number of updates t = 0 .. steps - 1.
+        warmup: number of updates until the highest rate.
+
+    Raises:
+        ValueError: if warmup is not in 0 .. steps - 1.
+
+    Source: Loshchilov and Hutter 2017, equation 5.
+    """
+
+    lr: float
+    steps: int
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.warmup < self.steps:
+            raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of an update."""
+        if step < self.warmup:
+            return self.lr * (step + 1) / self.warmup
+        part = (step - self.warmup) / (self.steps - self.warmup)
+        return self.lr * (1 + math.cos(math.pi * part)) / 2
+
+
+@dataclass(frozen=True)
+class Noam:
+    """The learning rate of the first Transformer: a straight rise, then one over a square root.
+
+        lr_t = factor d_model^(-1/2) min(t^(-1/2), t warmup^(-3/2)),   t = step + 1
+
+    Args:
+        d_model: size of the model's vectors: wider models learn in smaller steps.
+        warmup: the update with the highest rate, factor / sqrt(d_model warmup).
+        factor: scales the whole curve; 1 in the paper.
+
+    Raises:
+        ValueError: if d_model or warmup is below 1.
+
+    Source: Vaswani et al. 2017, equation 3.
+    """
+
+    d_model: int
+    warmup: int
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.d_model < 1 or self.warmup < 1:
+            raise ValueError(f"d_model and warmup must be at least 1, got {self}")
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of an update."""
+        t = step + 1
+        return self.factor * self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
+
+
 def train(
     model: nn.Module,
     batch: Callable[[int], Any],
     loss: Callable[[Any], Tensor],
     *,
     steps: int,
-    lr: float,
+    lr: float | Callable[[int], float],
     seed: int = 0,
     clip: float = 1.0,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 500,
 ) -> list[float]:
-    """Train with Adam while the learning rate falls to zero along half a cosine.
-
-        lr_t = lr (1 + cos(pi t / steps)) / 2,   t = 0 .. steps - 1
+    """Train with Adam, by default with a learning rate that falls along half a cosine.
 
     Under `accelerate launch` all processes start from the first one's weights, each takes batches
     of its own, and the gradients are averaged. Torch's global seed is set anew at every step.
@@ -40,7 +104,8 @@ def train(
         batch: gives the batch of a step; must depend on the step alone, so that a run can resume.
         loss: gives the loss of a batch, a scalar.
         steps: number of updates.
-        lr: the first learning rate.
+        lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
+            `Cosine` give it (with a checkpoint: something whose text tells it from others).
         seed: of what is random inside the model (dropout), with the step.
         clip: largest norm of the gradient.
         checkpoint: a safetensors file, written whole every `checkpoint_every` steps and at the end.
@@ -55,17 +120,18 @@ def train(
             run: other settings, another number of processes, or another model.
         FloatingPointError: if a loss is not finite; names the step. The last checkpoint stays.
 
-    Source: Kingma and Ba 2015 (Adam); Loshchilov and Hutter 2017, equation 5 (cosine).
+    Source: Kingma and Ba 2015 (Adam).
     """
     if steps < 1 or checkpoint_every < 1:
         raise ValueError(
             "steps and checkpoint_every must be at least 1,"
             f" got steps={steps}, checkpoint_every={checkpoint_every}"
         )
+    schedule = lr if callable(lr) else Cosine(lr, steps)
     accelerator = Accelerator(mixed_precision="no")
     several = accelerator.num_processes > 1
     model.to(accelerator.device).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    optimizer = torch.optim.Adam(model.parameters(), lr=schedule(0))
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip}
     settings["processes"] = accelerator.num_processes
     run = {name: str(value) for name, value in settings.items()}
@@ -89,7 +155,7 @@ def train(
                 parameter.grad = cast(Tensor, accelerator.reduce(parameter.grad, "mean"))
         nn.utils.clip_grad_norm_(model.parameters(), clip)
         for group in optimizer.param_groups:
-            group["lr"] = lr * (1 + math.cos(math.pi * step / steps)) / 2
+            group["lr"] = schedule(step)
         optimizer.step()
         losses.append(value.item())
         due = len(losses) % checkpoint_every == 0 or len(losses) == steps

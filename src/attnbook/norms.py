@@ -1,0 +1,74 @@
+"""Normalisation of vectors: layer norm and its simpler form, root mean square."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class LayerNorm(nn.Module):
+    """Each vector is moved to zero mean and scaled to unit standard deviation.
+
+        out = gain * (x - mean) / sqrt(variance + eps) + bias
+        mean = sum_i x_i / d,   variance = sum_i (x_i - mean)^2 / d
+
+    with x, out, gain and bias `[d]`, and * elementwise. Gain starts at 1 and bias at 0; they are
+    called `weight` and `bias`, as in `torch.nn.LayerNorm`, whose `state_dict` can be loaded.
+
+    Args:
+        d: size of the vectors.
+        eps: keeps the root away from zero; in the unit of a variance.
+        affine: whether there are a gain and a bias.
+
+    Raises:
+        ValueError: in `forward`, if the vectors are not of size d.
+
+    Source: Ba et al. 2016, equation 4; eps as in PyTorch, inside the root.
+    """
+
+    def __init__(self, d: int, eps: float = 1e-5, *, affine: bool = True):
+        super().__init__()
+        self.d, self.eps = d, eps
+        self.weight = nn.Parameter(torch.ones(d)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(d)) if affine else None
+
+    def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Vectors `[... d]`, each normalised by itself."""
+        _check_size(x, self.d)
+        centred = x - x.mean(-1, keepdim=True)
+        out = centred * (centred.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        if self.weight is not None and self.bias is not None:
+            out = self.weight * out + self.bias
+        return out
+
+
+class RMSNorm(nn.Module):
+    """Each vector is divided by its root mean square; its mean stays.
+
+        out = gain * x / sqrt(sum_i x_i^2 / d + eps)
+
+    with x, out and gain `[d]`, and * elementwise. The gain starts at 1 and is called `weight`.
+
+    Args:
+        d: size of the vectors.
+        eps: keeps the root away from zero; in the unit of a square.
+
+    Raises:
+        ValueError: in `forward`, if the vectors are not of size d.
+
+    Source: Zhang and Sennrich 2019, equation 4; eps as in Llama.
+    """
+
+    def __init__(self, d: int, eps: float = 1e-5):
+        super().__init__()
+        self.d, self.eps = d, eps
+        self.weight = nn.Parameter(torch.ones(d))
+
+    def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """Vectors `[... d]`, each normalised by itself."""
+        _check_size(x, self.d)
+        return self.weight * (x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt())
+
+
+def _check_size(x: Tensor, d: int) -> None:
+    if x.shape[-1] != d:
+        raise ValueError(f"x must be of size {d}, got {x.shape[-1]}")
