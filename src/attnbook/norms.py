@@ -1,8 +1,13 @@
-"""Normalisation of vectors: layer norm and its simpler form, root mean square."""
+"""Normalisation of vectors: layer norm and its simpler form, root mean square.
+
+Both compute with PyTorch's fused kernel, which is several times faster in training than the same
+equation in single steps; chapter 6 writes it out, and the tests hold the two equal.
+"""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 
 class LayerNorm(nn.Module):
@@ -34,11 +39,7 @@ class LayerNorm(nn.Module):
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
         _check_size(x, self.d)
-        centred = x - x.mean(-1, keepdim=True)
-        out = centred * (centred.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        if self.weight is not None and self.bias is not None:
-            out = self.weight * out + self.bias
-        return out
+        return functional.layer_norm(x, (self.d,), self.weight, self.bias, self.eps)
 
 
 class RMSNorm(nn.Module):
@@ -66,7 +67,7 @@ class RMSNorm(nn.Module):
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
         _check_size(x, self.d)
-        return self.weight * (x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt())
+        return functional.rms_norm(x, (self.d,), self.weight, self.eps)
 
 
 def _check_size(x: Tensor, d: int) -> None:
