@@ -2,8 +2,9 @@ import pytest
 import torch
 
 from attnbook.data import BOS, EOS, PAD, Numbers, number_pair
-from attnbook.metrics import evaluate, link_offsets
+from attnbook.metrics import evaluate, link_offsets, operations
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq, Translation
+from attnbook.transformer import TransformerConfig, TransformerDecoder
 
 TASK = Numbers(4)
 BATCH = TASK.encode([42, 7, 1234, 88])
@@ -63,3 +64,24 @@ def test_link_offsets_of_gold_shifted_and_uneven_maps():
 def test_link_offsets_needs_a_pair_for_each_sentence():
     with pytest.raises(ValueError, match="pairs must be one for each of 2 sentences, got 1"):
         link_offsets(torch.zeros(2, 3, 2), [number_pair(42)])
+
+
+def test_operations_of_a_transformer_are_those_of_the_formula():
+    batch, n, d, d_ff, layers, vocab = 3, 7, 8, 20, 2, 11
+    for positions in ("sinusoidal", "rotary"):
+        model = TransformerDecoder(
+            vocab, TransformerConfig(d, 2, d_ff, layers, positions=positions)
+        )
+        tokens = torch.randint(3, vocab, (batch, n))
+        maps = layers * (4 * d * d + 2 * d * d_ff) + d * vocab
+        forward = 2 * batch * n * maps + layers * batch * 4 * n * n * d
+        assert operations(lambda: model(tokens).logits.sum()) == 3 * forward  # noqa: B023
+
+
+def test_operations_of_a_gru_are_those_of_the_formula():
+    batch, n, d_input, d = 3, 7, 5, 6
+    gru = torch.nn.GRU(d_input, d, batch_first=True)
+    x = torch.randn(batch, n, d_input, requires_grad=True)
+    forward = 2 * batch * n * (3 * d_input * d + 3 * d * d)
+    first = 2 * batch * 3 * d * d  # the state before the first word needs no gradient
+    assert operations(lambda: gru(x)[0].sum()) == 3 * forward - first

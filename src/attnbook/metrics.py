@@ -1,12 +1,15 @@
-"""How good translations are: exact match, token accuracy, BLEU; and where attention points."""
+"""How good translations are: exact match, token accuracy, BLEU; where attention points; and how
+many operations a training step takes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from sacrebleu import BLEU
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from attnbook.data import PAD, Batch, NumberPair, Vocabulary
 from attnbook.seq2seq import Seq2Seq
@@ -77,3 +80,18 @@ def link_offsets(
         row[i] - j for row, pair in zip(strongest, pairs, strict=True) for i, j in pair.links
     ]
     return torch.tensor(offsets, dtype=torch.long)
+
+
+def operations(loss: Callable[[], Float[Tensor, ""]]) -> int:
+    """Multiplications and additions in the matrix products of a training step.
+
+    Counted while the loss is computed and its gradients, so that they hold for any model. Fused
+    attention is counted as the same attention without fusing, with masked scores: PyTorch's
+    counter does not see it on a CPU. Softmax, norms and other work on single numbers are left out.
+
+    Args:
+        loss: computes the loss of a batch; gradients are added to its parameters.
+    """
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        loss().backward()
+    return counter.get_total_flops()
