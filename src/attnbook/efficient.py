@@ -1,0 +1,177 @@
+"""Attention whose work grows with the length of a text, not with its square."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import elu, pad, scaled_dot_product_attention
+
+LEAST_BLOCK = 16  # queries in a block of a narrow window: fewer would be many small products
+CHUNK = 64  # queries in a chunk of causal linear attention, for which a sum is kept
+
+
+def window_attention(
+    q: Float[Tensor, "batch head n d_head"],
+    k: Float[Tensor, "batch head n d_head"],
+    v: Float[Tensor, "batch head n d_value"],
+    window: int,
+    *,
+    causal: bool = False,
+) -> Float[Tensor, "batch head n d_value"]:
+    """Sliding window: attention to the keys that stand near the query.
+
+        out_i = sum_j alpha_ij v_j,   alpha_i = softmax(q_i . k_j / sqrt(d_head))
+
+    over the keys j with |i - j| <= window; causal: with i - window <= j <= i. Queries go in blocks
+    of `window`, each against the keys that its queries can reach, at most 3 window of them, so
+    that work and memory are O(n window).
+
+    Args:
+        q: `[batch head n d_head]` queries.
+        k: `[batch head n d_head]` keys.
+        v: `[batch head n d_value]` values, one a key.
+        window: how many neighbours on each side a query reaches; 0: itself alone.
+        causal: no key may come after the query.
+
+    Returns:
+        out `[batch head n d_value]`, what full attention gives with that band as a mask.
+
+    Raises:
+        ValueError: if window is negative, or q, k and v differ in more than the size of a value.
+
+    Source: Beltagy et al. 2020, section 3.1.
+    """
+    if window < 0:
+        raise ValueError(f"window must be at least 0, got {window}")
+    _check_sizes(q, k, v, paired=True)
+    n = q.shape[2]
+    behind = min(window, n - 1)
+    ahead = 0 if causal else behind
+    block = max(behind, LEAST_BLOCK)
+    count = -(-n // block)
+    more = count * block - n  # queries that fill the last block
+    reach = behind + block + ahead
+    i = torch.arange(count * block, device=q.device).view(count, block, 1)
+    j = torch.arange(reach, device=q.device) + i[:, :1] - behind  # [count 1 reach]
+    mask = (i - behind <= j) & (j <= i + ahead) & (j >= 0) & (j < n)
+    # A block is what a head is to PyTorch's attention: [batch*head count block d].
+    q_blocks = pad(q, (0, 0, 0, more)).unflatten(2, (count, block)).flatten(0, 1)
+    k_blocks, v_blocks = (
+        pad(t, (0, 0, behind, more + ahead)).unfold(2, reach, block).mT.flatten(0, 1)
+        for t in (k, v)
+    )
+    out = scaled_dot_product_attention(q_blocks, k_blocks, v_blocks, mask)
+    return out.unflatten(0, q.shape[:2]).flatten(2, 3)[:, :, :n]
+
+
+def linear_attention(
+    q: Float[Tensor, "batch head query d_head"],
+    k: Float[Tensor, "batch head key d_head"],
+    v: Float[Tensor, "batch head key d_value"],
+    *,
+    causal: bool = False,
+    mask: Bool[Tensor, "batch key"] | None = None,
+) -> Float[Tensor, "batch head query d_value"]:
+    """Linear attention: weights that are inner products, so that the keys are summed only once.
+
+        out_i = phi(q_i) S / phi(q_i) z,   S = sum_j phi(k_j) v_j^T,   z = sum_j phi(k_j)
+
+    with phi(x) = elu(x) + 1, which is positive: weights proportional to phi(q_i) . phi(k_j) take
+    the place of a softmax. S `[d_head d_value]` and z `[d_head]` do not depend on the query, so
+    work and memory are linear in the number of tokens. Causal: the sums of query i run over j <= i;
+    they are kept for every 64th query, not for each.
+
+    Args:
+        q: `[batch head query d_head]` queries.
+        k: `[batch head key d_head]` keys.
+        v: `[batch head key d_value]` values, one a key.
+        causal: no key may come after the query.
+        mask: `[batch key]` True = may be attended, as from `padding_mask`; None = all may be.
+
+    Returns:
+        out `[batch head query d_value]`. A query that may attend to nothing gets zeros.
+
+    Raises:
+        ValueError: if sizes do not fit, or causal with other than one query a key.
+
+    Source: Katharopoulos et al. 2020, sections 3.2 and 3.3.
+    """
+    _check_sizes(q, k, v, paired=causal)
+    q, k, v = _features(q, k, v)
+    if mask is not None:
+        if mask.dtype != torch.bool or mask.shape != (k.shape[0], k.shape[2]):
+            raise ValueError(
+                f"mask must be boolean [batch key], {[k.shape[0], k.shape[2]]},"
+                f" got {mask.dtype} {list(mask.shape)}"
+            )
+        k = k.masked_fill(~mask[:, None, :, None], 0.0)
+    return _average(_causal_sums(q, k, v) if causal else q @ (k.mT @ v))
+
+
+def linear_attention_step(
+    q: Float[Tensor, "batch head d_head"],
+    k: Float[Tensor, "batch head d_head"],
+    v: Float[Tensor, "batch head d_value"],
+    state: Float[Tensor, "batch head d_head d_sum"] | None = None,
+) -> tuple[Float[Tensor, "batch head d_value"], Float[Tensor, "batch head d_head d_sum"]]:
+    """One step of causal linear attention as the recurrent network that it is.
+
+        [S_i z_i] = [S_(i-1) z_(i-1)] + phi(k_i) [v_i 1]^T,   out_i = phi(q_i) S_i / phi(q_i) z_i
+
+    Args:
+        q: `[batch head d_head]` query of this token.
+        k: `[batch head d_head]` its key.
+        v: `[batch head d_value]` its value.
+        state: `[batch head d_head d_value+1]` the sums S and z of the tokens before, side by side,
+            of the same size after a thousand tokens as after one; None: there were none.
+
+    Returns:
+        out `[batch head d_value]`, as `linear_attention(..., causal=True)` gives for this token,
+        and the new state.
+
+    Raises:
+        ValueError: if sizes do not fit.
+
+    Source: Katharopoulos et al. 2020, section 3.4.
+    """
+    q, k, v = (t[:, :, None] for t in (q, k, v))
+    _check_sizes(q, k, v, paired=True)
+    q, k, v = _features(q, k, v)
+    update = k.mT @ v
+    if state is not None and state.shape != update.shape:
+        raise ValueError(f"state must be {list(update.shape)}, got {list(state.shape)}")
+    state = update if state is None else state + update
+    return _average(q @ state)[:, :, 0], state
+
+
+def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
+    """`paired`: there is one query a key, and there are some."""
+    batch, head, n, d_head = q.shape
+    fit = k.shape == (batch, head, n if paired else k.shape[2], d_head)
+    if not fit or v.shape[:3] != k.shape[:3] or (paired and n < 1):
+        n_query, n_key = ("n", "n") if paired else ("query", "key")
+        raise ValueError(
+            f"q, k and v must be [batch head {n_query} d_head], [batch head {n_key} d_head] and"
+            f" [batch head {n_key} d_value], got {[list(t.shape) for t in (q, k, v)]}"
+        )
+
+
+def _features(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """phi(q), phi(k), and v with a one at its end, whose sum is the sum of the weights."""
+    return elu(q) + 1, elu(k) + 1, pad(v, (0, 1), value=1.0)
+
+
+def _average(sums: Tensor) -> Tensor:
+    """The sums of weighted values divided by the sum of the weights, which stands last."""
+    total = sums[..., -1:]
+    return sums[..., :-1] / total.where(total > 0, 1.0)
+
+
+def _causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each query's sums over the keys up to it: those of earlier chunks, then those of its own."""
+    n = q.shape[2]
+    count = -(-n // CHUNK)
+    q, k, v = (pad(t, (0, 0, 0, count * CHUNK - n)).unflatten(2, (count, CHUNK)) for t in (q, k, v))
+    states = (k.mT @ v).cumsum(2)  # [batch head count d_head d_value+1]
+    before = pad(states[:, :, :-1], (0, 0, 0, 0, 1, 0))
+    sums = q @ before + (q @ k.mT).tril() @ v
+    return sums.flatten(2, 3)[:, :, :n]
