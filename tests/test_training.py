@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from attnbook.training import train
+from attnbook.training import Cosine, Noam, train
 
 
 class Regression(nn.Module):
@@ -43,6 +43,59 @@ def test_the_first_step_is_adam_with_the_given_rate():
     start = Regression()
     moved = (model.get_parameter("layers.0.weight") - start.get_parameter("layers.0.weight")).abs()
     assert torch.allclose(moved, torch.full_like(moved, 0.02), rtol=1e-2)
+
+
+def test_the_cosine_falls_from_the_rate_to_nothing_and_a_warm_up_leads_to_it():
+    steps = 40
+    plain = [Cosine(0.3, steps)(t) for t in range(steps)]
+    half = [0.3 * (1 + math.cos(math.pi * t / steps)) / 2 for t in range(steps)]
+    assert plain == pytest.approx(half) and run(lr=0.3)[1] == run(lr=Cosine(0.3, 60))[1]
+    warm = [Cosine(0.3, steps, warmup=8)(t) for t in range(steps)]
+    assert warm[:9] == pytest.approx([0.3 * (t + 1) / 8 for t in range(8)] + [0.3])
+    assert warm[8:] == sorted(warm[8:], reverse=True) and 0 < warm[-1] < 0.001
+    assert warm[8 + 16] == pytest.approx(0.15)  # half of the way down
+
+
+def test_noam_is_the_papers_schedule():
+    rate = Noam(512, 4000)
+    assert [rate(t) for t in range(4)] == pytest.approx(
+        [t * 512**-0.5 * 4000**-1.5 for t in (1, 2, 3, 4)]
+    )
+    rates = [rate(t) for t in range(16000)]
+    assert max(rates) == rates[3999] == pytest.approx((512 * 4000) ** -0.5)
+    assert rates[15999] == pytest.approx(rates[3999] / 2)  # one over the root: four times later
+    assert Noam(512, 4000, factor=3.0)(99) == pytest.approx(3 * rate(99))
+
+
+def test_a_schedule_is_followed_step_by_step():
+    model = Regression()
+    before = [p.detach().clone() for p in model.parameters()]
+    train(model, batch, model.loss, steps=3, lr=lambda step: 0.0 if step else 0.02)
+    once = Regression()
+    train(once, batch, once.loss, steps=1, lr=0.02)
+    for old, new, expected in zip(before, model.parameters(), once.parameters(), strict=True):
+        assert torch.equal(new, expected) and not torch.equal(new, old)
+
+
+def test_a_checkpoint_knows_its_schedule(tmp_path):
+    path = tmp_path / "run.safetensors"
+    run(lr=Noam(8, 10), checkpoint=path)
+    run(lr=Noam(8, 10), checkpoint=path)
+    with pytest.raises(ValueError, match="must be of the run"):
+        run(lr=Noam(8, 20), checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (lambda: Cosine(0.1, 10, warmup=10), r"warmup must lie in 0..9, got 10"),
+        (lambda: Cosine(0.1, 10, warmup=-1), r"warmup must lie in 0..9, got -1"),
+        (lambda: Noam(512, 0), r"warmup must be at least 1, got Noam\(.*warmup=0"),
+    ],
+)
+def test_schedules_that_make_no_sense(schedule, message):
+    with pytest.raises(ValueError, match=message):
+        schedule()
 
 
 def test_same_seed_same_run_other_seed_other_dropout():

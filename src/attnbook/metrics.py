@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attnbook.data import PAD, Batch, NumberPair, Vocabulary
 from attnbook.seq2seq import Seq2Seq
+from attnbook.transformer import Transformer
 
 
 class Scores(NamedTuple):
@@ -31,7 +32,7 @@ class Scores(NamedTuple):
 
 
 @torch.no_grad()
-def evaluate(model: Seq2Seq, batch: Batch, vocab: Vocabulary) -> Scores:
+def evaluate(model: Seq2Seq | Transformer, batch: Batch, vocab: Vocabulary) -> Scores:
     """Translate a batch greedily and compare with its targets.
 
     Args:

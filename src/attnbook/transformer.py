@@ -79,7 +79,18 @@ class TransformerConfig:
 
 
 TINY = TransformerConfig(d_model=64, n_heads=4, d_ff=256, n_layers=2)
+"""Learns to translate numbers in a minute."""
 BASE = TransformerConfig(d_model=512, n_heads=8, d_ff=2048, n_layers=6, norm="post", dropout=0.1)
+"""The base model of Vaswani et al. 2017, table 3."""
+MODERN = TransformerConfig(
+    normalizer="rms",
+    activation="swiglu",
+    positions="rotary",
+    n_kv_heads=2,
+    qk_norm=True,
+    bias=False,
+)
+"""What decoders have become since: the choices of Qwen 3; without `qk_norm` those of Llama."""
 
 
 class FeedForward(nn.Module):
