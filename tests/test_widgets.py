@@ -22,6 +22,7 @@ from PIL import Image
 from attnbook.positions import Rotary, sinusoidal
 from attnbook.widgets import (
     AttentionHeatmap,
+    BlockDiagram,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -43,6 +44,24 @@ HOSTILE = [
     "",
     "\n",
     "$x$ $",
+]
+
+
+SOURCES = {"zweihundert": "two hundred", "vierzig": "forty"}
+
+
+def run(*off: str, loss: Any, exact: Any, said: tuple[str, str]) -> dict[str, Any]:
+    """A stored run of a BlockDiagram, made up."""
+    told = [[source, out, gold] for (source, gold), out in zip(SOURCES.items(), said, strict=True)]
+    steps = [0, 50, 200]
+    return {"off": [*off], "steps": steps, "loss": loss, "exact": exact, "translations": told}
+
+
+RUNS = [
+    run(loss=[[4, 1, 0.01], [4, 2, 0.03]], exact=[1, 0.99], said=("two hundred", "forty")),
+    run("mask", loss=[[4, 0.1, 0.5], [4, 0.3, 1]], exact=[0, 0.125], said=("two two two", "")),
+    run("residual", loss=[3.9, 3.8, 3.7], exact=[0.25], said=("hundred <i>two</i>", "fourteen")),
+    run("positions", loss=[4, 2, 0], exact=[0.5, 0.5], said=("hundred two", "forty")),
 ]
 
 
@@ -467,12 +486,106 @@ def test_dial_pictures_every_pair_and_the_present_one() -> None:
         assert np.allclose(present, [[5, widget.score()]])
 
 
+# ---- BlockDiagram
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"off": ["gate"]}, "runs[1]: off must be [] or one of positions, self-attention, mask"),
+        ({"off": ["mask", "scale"]}, "runs[1]: off must be [] or one of"),
+        ({"off": []}, "runs[0] must be the whole model's (off: []), and no other"),
+        ({"off": ["residual"]}, "runs must leave out each part once, not ['residual', 'residual'"),
+        ({"steps": [0, 50]}, "runs[1]: loss must be [step] or [seed, step] for 2 steps, not (2, 3"),
+        ({"steps": [0, 50, 50]}, "runs[1]: steps must be two or more increasing numbers"),
+        ({"steps": [0]}, "runs[1]: steps must be two or more increasing numbers"),
+        ({"loss": [1, np.nan, 1]}, "runs[1]: loss must be numbers of at least 0; NaN or infinity"),
+        ({"loss": [1, -1, 1]}, "runs[1]: loss must be numbers of at least 0"),
+        ({"loss": [[[1, 2, 3]]]}, "runs[1]: loss must be [step] or [seed, step]"),
+        ({"loss": [[1, 2, 3], [1]]}, "runs[1]: loss must be a full array of numbers"),
+        ({"exact": [0, 1.01]}, "runs[1]: exact must be a share 0..1 for each seed"),
+        ({"exact": []}, "runs[1]: exact must be a share 0..1 for each seed"),
+        ({"exact": 0.5}, "runs[1]: exact must be a share 0..1 for each seed"),
+        ({"exact": [0, 0, 1]}, "runs[1]: 2 curves of loss for 3 seeds in exact"),
+        ({"translations": [["a", "b"]]}, "translations must be [source, output, gold] each"),
+        ({"translations": ["abc"]}, "runs[1]: translations must be a list of tokens"),
+        ({"translations": [["a", "b", "c"]]}, "runs[1] must translate the same sources as runs[0]"),
+        ({"seed": 1}, "runs[1] must be a dict with the keys off, steps, loss, exact, translations"),
+    ],
+)
+def test_diagram_refuses(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        BlockDiagram([RUNS[0], {**RUNS[1], **change}, *RUNS[2:]])
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "says"),
+    [
+        ([], {}, "runs must be a list of dicts, the whole model's first"),
+        ("whole", {}, "runs must be a list of dicts"),
+        (RUNS[1:], {}, "runs[0] must be the whole model's"),
+        ([None], {}, "runs[0] must be a dict with the keys off"),
+        (RUNS, {"norm": "none"}, "norm must be 'pre' or 'post', not 'none'"),
+        (RUNS, {"n_heads": 0}, "n_heads must be at least 1, not 0"),
+        (RUNS, {"n_layers": -1}, "n_layers must be at least 1, not -1"),
+    ],
+)
+def test_diagram_refuses_what_it_cannot_draw(runs: Any, options: dict, says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        BlockDiagram(runs, **options)
+
+
+def test_diagram_keeps_what_it_was_given() -> None:
+    exact = {**RUNS[0], "loss": torch.tensor([4.123456, 1, 0.0123456])}
+    widget = BlockDiagram([exact, {**RUNS[1], "off": "mask"}])
+    assert [run["off"] for run in widget.runs] == [[], ["mask"]]
+    assert widget.runs[0]["loss"] == [[4.123, 1, 0.01235]]
+    assert BlockDiagram(widget.runs).runs == widget.runs  # kept once, kept for good
+    assert widget.runs[1]["translations"] == RUNS[1]["translations"]
+    long = {**RUNS[0], "steps": range(200_000), "loss": np.full(200_000, 0.125)}
+    with pytest.raises(ValueError, match="bytes, more than 1,000,000: give fewer steps"):
+        BlockDiagram([long])
+
+
+def test_diagram_follows_the_browser_and_python() -> None:
+    widget = BlockDiagram(RUNS)
+    assert widget.parts() == ["mask", "residual", "positions"]
+    assert widget.run()["exact"] == [1, 0.99]
+    widget.set_state({"off": "residual"})
+    assert widget.run()["exact"] == [0.25]
+    for trait, value in (("off", "norm"), ("off", "whole"), ("norm", ""), ("runs", RUNS[:2])):
+        before = getattr(widget, trait)
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+        assert getattr(widget, trait) == before
+    widget.off = ""
+    widget.runs = RUNS[:2]
+    assert widget.parts() == ["mask"]
+
+
+def test_diagram_pictures_every_run() -> None:
+    widget = BlockDiagram(RUNS)
+    widget.off = "mask"
+    picture = Picture()
+    widget.draw(picture)
+    losses, bars = picture.axes
+    whole, present = (line.get_xydata() for line in losses.lines)
+    assert np.allclose(whole, [[0, 4], [50, 1.5], [200, 0.02]])
+    assert np.allclose(present, [[0, 4], [50, 0.2], [200, 0.75]])
+    assert losses.get_ylabel() == "loss, no mask; dashed: whole model"
+    names = [tick.get_text() for tick in bars.get_yticklabels()]
+    assert names == ["whole model", "no mask", "no residual", "no positions"]
+    shares = [bar.get_width() for bar in bars.patches if isinstance(bar, Rectangle)]
+    assert shares == pytest.approx([0.995, 0.0625, 0.25, 0.5])
+
+
 # ---- what all share
 
 
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
+        BlockDiagram(RUNS, title="The finding"),
         PositionExplorer(title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
@@ -482,6 +595,7 @@ def each() -> list[Any]:
 def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
+        "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
@@ -601,7 +715,7 @@ def test_a_source_is_one_module(name: str) -> None:
 
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8")
-    for name in ("PositionExplorer", "RotaryDial"):
+    for name in ("BlockDiagram", "PositionExplorer", "RotaryDial"):
         assert shared in _source.load(name)[1]
     assert shared not in _source.load("SoftmaxTemperature")[1]
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as math from "../src/attnbook/widgets/math.js";
 import * as positions from "../src/attnbook/widgets/positions.js";
+import { unpaired } from "../src/attnbook/widgets/block_diagram.js";
 
 const close = (got, want, slack = 1e-12) => {
   assert.equal(got.length, want.length);
@@ -187,4 +188,20 @@ test("scores at one distance: all alike when positions rotate, not when they are
   }
   close([low[last + 5], high[last + 5]], [Math.min(...seen), Math.max(...seen)]);
   assert.ok(high[last] - low[last] > 1);
+});
+
+test("words without a partner, when as many as possible are paired in order", () => {
+  const cases = [ // said, gold, the wrong of said and the missing of gold, by letters
+    ["a b c", "a b c", "", ""], ["a b", "a b c", "", "c"], ["x a b", "a b", "x", ""], ["", "a b", "", "ab"], ["a b", "", "ab", ""],
+    ["b a c d", "a b c d", "b", "b"], ["a a a", "a b", "aa", "b"], ["c b a x a", "a b c", "cxba", "bc"],
+  ];
+  for (const [said, gold, wrong, missing] of cases) {
+    const [ours, theirs] = [said, gold].map((text) => text.split(" ").filter(Boolean));
+    const flags = unpaired(ours, theirs), taken = (all, marks) => all.filter((_, n) => marks[n]).length;
+    assert.deepEqual([flags.wrong.length, flags.missing.length], [ours.length, theirs.length]);
+    assert.deepEqual([taken(ours, flags.wrong), taken(theirs, flags.missing)], [wrong.length, missing.length], `${said}|${gold}`);
+    assert.deepEqual(ours.filter((_, n) => !flags.wrong[n]), theirs.filter((_, n) => !flags.missing[n])); // the pairs are alike
+  }
+  const { wrong, missing } = unpaired(["two", "hundred", "and", "six"], ["two", "hundred", "six", "teen"]);
+  assert.deepEqual([wrong, missing], [[false, false, true, false], [false, false, false, true]]);
 });

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from attnbook.widgets import AttentionHeatmap, PositionExplorer, RotaryDial, SoftmaxTemperature
+from attnbook.widgets import (
+    AttentionHeatmap,
+    BlockDiagram,
+    PositionExplorer,
+    RotaryDial,
+    SoftmaxTemperature,
+)
+from tests.test_widgets import RUNS
 
 HARNESS = """async ({ state, binary, attached }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -204,6 +211,30 @@ def test_dial_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Reset").click()
     sent = page.evaluate("['q', 'k', 'i', 'j', 'theta', 'mode'].map(model.get)")
     assert sent == [[1.5, 0], [0, 1.5], 5, 3, 0.2, "rotate"]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, BlockDiagram(RUNS, name="kept"), attached)
+    pressed = "[...el.querySelectorAll('[aria-pressed=false]')].map((e) => e.dataset.part)"
+    page.get_by_role("button", name="mask").click()
+    assert page.evaluate(f"[model.get('off'), unsaved.size, {pressed}]") == ["mask", 0, ["mask"]]
+    page.evaluate("model.fromKernel('off', 'residual')")
+    page.evaluate(FRAME)
+    assert page.evaluate(pressed) == ["residual"]
+    readout = page.locator(".attn-readout")
+    expected = "Without residual connections: exactly right 0.250 · whole model 0.995"
+    assert readout.text_content() == expected
+    assert page.locator(".attn-wire.attn-off").count() == 5  # drawn though attached late
+    fewer = BlockDiagram([{**RUNS[0], "exact": [0.5, 0.5]}, RUNS[2]]).get_state()["runs"]
+    page.evaluate("(runs) => model.fromKernel('runs', runs)", fewer)  # Python gives other runs
+    page.evaluate(FRAME)
+    assert [readout.count(), page.locator("[aria-pressed]").count()] == [1, 1]
+    assert (readout.text_content() or "").endswith("whole model 0.500")
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('off'), unsaved.size]") == ["residual", 0]
     finish(page, errors)
 
 

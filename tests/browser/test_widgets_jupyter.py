@@ -31,6 +31,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response
 
 from attnbook.widgets import (
     AttentionHeatmap,
+    BlockDiagram,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -38,7 +39,7 @@ from attnbook.widgets import (
 )
 from attnbook.widgets.temperature import softmax
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import dial_says, explorer_says
+from tests.browser.widget_pages import diagram_says, dial_says, explorer_says
 from tools import notebooks
 from tools.notebooks import ROOT, VIEW
 
@@ -71,6 +72,9 @@ SAVE_STATE = "Save Widget State Automatically"
 # What a view shows of the state that a reader changes, as `told` says it in Python.
 SHOWN = """(view) => {
   const texts = (selector) => [...view.querySelectorAll(selector)].map((e) => e.textContent);
+  const switches = [...view.querySelectorAll("button[aria-pressed]")];
+  const off = switches.filter((button) => button.ariaPressed === "false");
+  if (switches.length) return [off.map((button) => button.dataset.part), ...texts(".attn-readout")];
   const select = [...view.querySelectorAll("select")].at(-1);
   const values = texts(".attn-value"), mode = select ? [select.selectedIndex] : [];
   if (values.length) return [...values, ...mode, ...texts(".attn-readout")];
@@ -134,7 +138,7 @@ def arrays(cls: type, state: dict[str, Any]) -> dict[str, Any]:
         shape = (*[len(state["contexts"])] * bool(state["contexts"]), len(state["labels"]))
         kind = "<f4" if len(state["logits"]) == 4 * np.prod(shape) else "<f8"
         return {"logits": np.frombuffer(state["logits"], kind).reshape(shape)}
-    if cls in (PositionExplorer, RotaryDial):
+    if cls in (BlockDiagram, PositionExplorer, RotaryDial):
         return {}
     assert cls is AttentionHeatmap, f"how {cls.__name__} packs its arrays is not said here"
     one = len(state["query_tokens"]), len(state["key_tokens"])
@@ -154,7 +158,10 @@ def of_each_class(widgets: list[Any]) -> list[Any]:
 
 def told(widget: Any) -> list[Any]:
     """What a view must show: the cell and its weights, or temperature, context and bars, or the
-    sliders' values and the lines below."""
+    sliders' values and the lines below, or the part left out and its line."""
+    if isinstance(widget, BlockDiagram):
+        off = widget.off
+        return [[off] * bool(off), diagram_says(widget.runs, off, widget.n_heads)]
     if isinstance(widget, PositionExplorer):
         at, base = (widget.position, widget.pair), widget.base
         return [
@@ -183,6 +190,9 @@ def drive(widget: Any) -> None:
     if isinstance(widget, AttentionHeatmap):
         widget.query = (widget.query + 1) % len(widget.query_tokens)
         widget.key = (widget.key + 1) % len(widget.key_tokens)
+    elif isinstance(widget, BlockDiagram):
+        every = ["", *widget.parts()]
+        widget.off = every[(every.index(widget.off) + 1) % len(every)]
     elif isinstance(widget, PositionExplorer):
         widget.position = (widget.position + 1) % widget.max_len
         widget.base = 500
@@ -384,6 +394,11 @@ def drag(page: Page, view: Locator) -> list[Any]:
     """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
     view.scroll_into_view_if_needed()
     before = shown(view)
+    switches = view.locator("button[aria-pressed=true]")
+    if switches.count():
+        switches.last.click()
+        until(lambda: shown(view)[:2] != before[:2], True)
+        return shown(view)
     heatmap = view.locator(".attn-maps").count() > 0
     control = view.locator("canvas").first if heatmap else view.get_by_role("slider").first
     box = control.bounding_box()
