@@ -1,0 +1,89 @@
+"""Chapter 7: three translators of numbers: plain seq2seq, RNNsearch, Transformer.
+
+`make experiments NAME=race` trains each at equal numbers of parameters, for several numbers of
+steps (each a run of its own, its learning rate falls to zero at its end), with three seeds. A row
+for each run and number of digits, 1 to 12; 10 to 12 are longer than any number that was taught.
+`seconds` is processor time on one thread, `operations` those of a training step, `words` the
+target words trained on.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import torch
+
+from attnbook.attention import AdditiveScore
+from attnbook.data import MAX_DIGITS, PAD, Batch, Numbers
+from attnbook.experiments import store
+from attnbook.metrics import evaluate, operations
+from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.training import Cosine, train
+from attnbook.transformer import Transformer, TransformerConfig
+
+BATCH, WARMUP = 64, 50
+STEPS = (150, 300, 600)
+numbers = Numbers(9)
+SIZES = len(numbers.source_vocab), len(numbers.target_vocab)
+
+
+def recurrent(d_model: int, attends: bool) -> Seq2Seq:
+    """RNNsearch (two-way encoder, additive score), or the same without attention."""
+    score = AdditiveScore(d_model, d_model, d_model) if attends else None
+    return Seq2Seq(Encoder(SIZES[0], d_model, two_way=attends), Decoder(SIZES[1], d_model, score))
+
+
+CONFIG = TransformerConfig(d_model=64, n_heads=4, d_ff=256, n_layers=2)
+MODELS: dict[str, tuple[Callable[[], Seq2Seq | Transformer], float]] = {
+    # how to make it, and the best of three learning rates, 0.001, 0.003 and 0.01
+    "seq2seq": (lambda: recurrent(136, False), 0.003),
+    "rnnsearch": (lambda: recurrent(120, True), 0.003),
+    "transformer": (lambda: Transformer(*SIZES, CONFIG), 0.003),
+}
+
+
+def run(name: str, lr: float, steps: int, seed: int) -> tuple[Seq2Seq | Transformer, dict]:
+    """A trained model, and what the training took."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model = MODELS[name][0]()
+    words, spent = 0, 0.0
+
+    def batch(step: int) -> Batch:
+        nonlocal words, spent
+        begin = time.process_time()
+        drawn = numbers.batch(step, batch_size=BATCH, seed=seed)
+        words += int((drawn.target[:, 1:] != PAD).sum())
+        spent += time.process_time() - begin  # drawing numbers is no part of the race
+        return drawn
+
+    begin = time.process_time()
+    train(model, batch, model.loss, steps=steps, lr=Cosine(lr, steps, WARMUP), seed=seed)
+    return model, {
+        "model": name,
+        "steps": steps,
+        "seed": seed,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "operations": operations(lambda: model.loss(numbers.batch(0, batch_size=BATCH))),
+        "seconds": round(time.process_time() - begin - spent, 1),
+        "words": words,
+    }
+
+
+def rows() -> Iterator[dict]:
+    """All runs, one after another."""
+    for seed, steps, name in product(range(3), STEPS, MODELS):
+        model, row = run(name, MODELS[name][1], steps, seed)
+        exact = {
+            digits: evaluate(
+                model, numbers.encode(numbers.held_out[digits]), numbers.target_vocab
+            ).exact
+            for digits in range(1, MAX_DIGITS + 1)
+        }
+        print(row, *exact.values(), flush=True)
+        for digits, share in exact.items():
+            yield {**row, "digits": digits, "exact": round(share, 4)}
+
+
+if __name__ == "__main__":
+    store("race", rows())
