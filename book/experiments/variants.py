@@ -1,8 +1,9 @@
 """Chapter 7: what a modern decoder changed, one change at a time, at equal numbers of parameters.
 
 `make experiments NAME=variants` trains language models of characters by the recipe of
-`language.py`, whose model "sinusoidal" is the unchanged one, and "transformer" the one with rotary
-positions. What a change saves or costs in parameters, the feed-forward network gets or gives.
+`language.py`. Its model "transformer" is the unchanged one; it has rotary positions, and
+"sinusoidal" is the same without. What a change saves in parameters, the feed-forward network gets,
+and what it costs it gives.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from language import BASE, of_base_size, run, transformer
 from attnbook.experiments import store
 
 RECORDED = (100, 200, 400)
-CLASSIC = replace(BASE, positions="sinusoidal")
 CHANGES: dict[str, dict] = {
     "rms": {"normalizer": "rms"},
     "swiglu": {"activation": "swiglu"},
@@ -23,8 +23,7 @@ CHANGES: dict[str, dict] = {
 }
 ALL = {key: value for change in CHANGES.values() for key, value in change.items()}
 MODELS = {
-    **{name: of_base_size(replace(CLASSIC, **change)) for name, change in CHANGES.items()},
-    "all": of_base_size(replace(BASE, **ALL)),  # with rotary positions
+    name: of_base_size(replace(BASE, **change)) for name, change in {**CHANGES, "all": ALL}.items()
 }
 
 
