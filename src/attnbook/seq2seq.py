@@ -144,6 +144,7 @@ class Encoder(nn.Module):
         super().__init__()
         if two_way and d_model % 2:
             raise ValueError(f"d_model must be even for two directions, got {d_model}")
+        self.d_model, self.n_layers = d_model, n_layers
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.rnn = nn.GRU(
             d_model,
@@ -330,17 +331,18 @@ class Seq2Seq(nn.Module):
     """Encoder and decoder: P(y | x) = product over t of P(y_t | x, y before t).
 
     Args:
-        encoder: gives a `Memory`.
+        encoder: an `Encoder`, or another module that gives a `Memory` and has its `d_model` and
+            `n_layers`.
         decoder: reads it.
 
     Raises:
         ValueError: if encoder and decoder differ in `d_model` or in `n_layers`.
     """
 
-    def __init__(self, encoder: Encoder, decoder: Decoder):
+    def __init__(self, encoder: nn.Module, decoder: Decoder):
         super().__init__()
         sizes = [
-            {"d_model": encoder.rnn.input_size, "n_layers": encoder.rnn.num_layers},
+            {"d_model": encoder.d_model, "n_layers": encoder.n_layers},
             {"d_model": decoder.embedding.embedding_dim, "n_layers": len(decoder.cells)},
         ]
         if sizes[0] != sizes[1]:
