@@ -1,0 +1,143 @@
+"""Training steps of `Transformer` against `torch.nn.Transformer`, and of the modern block.
+
+make bench NAME=transformer
+
+Both have the same sizes and weights, the same embeddings, positions and tied output around the
+blocks, the same padding and no dropout; their logits agree to 1e-5. A step is forward, backward and
+Adam. Models take turns in one process on one thread, and the ratio is the median of that of pairs
+of steps, in processor time, which other programs disturb less. Bar: not slower than PyTorch's.
+"""
+
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from attnbook.masks import padding_mask
+from attnbook.positions import SinusoidalPositions
+from attnbook.transformer import (
+    MODERN,
+    TINY,
+    Block,
+    Transformer,
+    TransformerConfig,
+    label_smoothing_loss,
+)
+
+VOCAB, EQUAL, BAR, PAIRS = 40, 1e-5, 1.0, 31
+# a batch of translated numbers, and something larger: config, batch, source and target length
+CASES = {
+    "tiny": (TINY, 64, 18, 24),
+    "larger": (TransformerConfig(d_model=256, n_heads=8, d_ff=1024), 4, 120, 128),
+}
+
+
+class Reference(nn.Module):
+    """PyTorch's encoder-decoder with the embeddings, positions and weights of ours."""
+
+    def __init__(self, ours: Transformer, config: TransformerConfig):
+        super().__init__()
+        self.model = nn.Transformer(
+            config.d_model,
+            config.n_heads,
+            config.n_layers,
+            config.n_layers,
+            config.d_ff,
+            dropout=0.0,
+            batch_first=True,
+            norm_first=True,
+        )
+        self.source, self.target = (
+            nn.Embedding.from_pretrained(half.embedding.weight.detach().clone(), freeze=False)
+            for half in (ours.encoder, ours.decoder)
+        )
+        self.positions, self.scale = SinusoidalPositions(), config.d_model**0.5
+        for mine, theirs in (ours.encoder, self.model.encoder), (ours.decoder, self.model.decoder):
+            for block, layer in zip(mine.blocks, theirs.layers, strict=True):
+                cast(Block, block).load_torch(cast(Any, layer))
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        padding, n = ~padding_mask(source), target.shape[1]
+        states = self.model(
+            self.positions(self.source(source) * self.scale),
+            self.positions(self.target(target) * self.scale),
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(n),
+            src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+            tgt_is_causal=True,
+        )
+        return states @ self.target.weight.T
+
+
+def batch(size: int, n_source: int, n_target: int) -> tuple[Tensor, Tensor]:
+    """Random words; every other source is padded in its last quarter."""
+    source = torch.randint(3, VOCAB, (size, n_source))
+    source[::2, -n_source // 4 :] = 0
+    return source, torch.randint(3, VOCAB, (size, n_target + 1))
+
+
+def stepper(model: Callable[..., Tensor], weights: nn.Module, words: tuple[Tensor, Tensor]):
+    """A function that makes a training step and gives its seconds."""
+    optimizer = torch.optim.Adam(weights.parameters(), lr=1e-4)
+    source, target = words
+
+    def step() -> float:
+        start = time.process_time()
+        optimizer.zero_grad()
+        label_smoothing_loss(model(source, target[:, :-1]), target[:, 1:]).backward()
+        optimizer.step()
+        return time.process_time() - start
+
+    return step
+
+
+def compare(ours: Callable[[], float], other: Callable[[], float]) -> tuple[float, float, float]:
+    """Median seconds of both, and the median of other / ours of each pair of steps."""
+    pairs = []
+    for turn in range(PAIRS + 2):
+        if turn % 2:  # who begins changes, too
+            b, a = other(), ours()
+        else:
+            a, b = ours(), other()
+        pairs.append((a, b, b / a))
+    a, b, ratio = (statistics.median(column) for column in zip(*pairs[2:], strict=True))
+    return a, b, ratio
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.filterwarnings("ignore", message="enable_nested_tensor")  # not with norm_first
+    kept = True
+    print("                            ours      other   ratio   weights of both")
+    for name, (config, *sizes) in CASES.items():
+        words = batch(*sizes)
+        ours = Transformer(VOCAB, VOCAB, config)
+        theirs = Reference(ours, config)
+        d_ff = 2 * config.d_ff // 3  # SwiGLU has three matrices for two
+        sizes = {"d_model": config.d_model, "n_heads": config.n_heads, "n_layers": config.n_layers}
+        modern = Transformer(VOCAB, VOCAB, replace(MODERN, d_ff=d_ff, **sizes))
+        inputs = words[0], words[1][:, :-1]
+        apart = (ours(*inputs).logits - theirs(*inputs)).abs().max().item()
+        step = stepper(lambda *t: ours(*t).logits, ours, words)  # noqa: B023
+        plain = stepper(theirs, theirs, words)
+        new = stepper(lambda *t: modern(*t).logits, modern, words)  # noqa: B023
+        for other, model, turn in ("torch.nn", theirs, plain), ("modern", modern, new):
+            a, b, ratio = compare(step, turn)
+            counts = [sum(p.numel() for p in m.parameters()) for m in (ours, model)]
+            print(f"{name:6} {other:14} {1e3 * a:8.1f} ms {1e3 * b:6.1f} ms {ratio:7.2f}", *counts)
+            if model is theirs:
+                kept &= ratio >= BAR and apart < EQUAL
+                print(f"{'':21} logits differ by {apart:.0e}")
+    print("equal logits, and not slower than torch.nn.Transformer:", "kept" if kept else "MISSED")
+    sys.exit(not kept)
+
+
+if __name__ == "__main__":
+    main()
