@@ -10,7 +10,9 @@ def most_bytes(run: Callable[[], object]) -> int:
     """The most memory in bytes that a computation on the CPU holds at once.
 
     What was there before does not count: weights and inputs made outside of `run`. Every call of
-    PyTorch's allocator counts, so that what a fused kernel takes for itself does too.
+    PyTorch's allocator counts, so that what a fused kernel takes for itself does too. The objects
+    that remember the steps for the backward pass are no tensors and do not count: they matter where
+    steps are many and small, as in a recurrent network.
 
     Args:
         run: is called once. Many small steps take long: the profiler notes each.
