@@ -23,6 +23,7 @@ from attnbook.positions import Rotary, sinusoidal
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    LossSurface,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -579,6 +580,107 @@ def test_diagram_pictures_every_run() -> None:
     assert shares == pytest.approx([0.995, 0.0625, 0.25, 0.5])
 
 
+# ---- LossSurface
+
+
+def bowls(n: int = 5, k: int = 2) -> np.ndarray:
+    """Surfaces [k, n, n], none of them alike or symmetric."""
+    x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2, indexing="ij")
+    return np.stack([0.5 + (1 + m) * x**2 + 3 * y**2 + 0.3 * x - 0.2 * y for m in range(k)])
+
+
+@pytest.mark.parametrize(
+    ("surfaces", "says"),
+    [
+        (bowls()[0], "surfaces must be [k, n, n] with 1 to 3 surfaces and n odd, 3 to 41, not (5,"),
+        (bowls()[:, :3], "n odd, 3 to 41, not (2, 3, 5)"),
+        (bowls(4), "n odd, 3 to 41, not (2, 4, 4)"),
+        (bowls(1), "n odd, 3 to 41, not (2, 1, 1)"),
+        (bowls(43), "n odd, 3 to 41, not (2, 43, 43)"),
+        (bowls(5, 4), "1 to 3 surfaces and n odd, 3 to 41, not (4, 5, 5)"),
+        (bowls()[:0], "not (0, 5, 5)"),
+        (bowls() - 1, "surfaces must be losses of 0.0001 to 65504, not -0.5"),
+        (bowls() * 1e5, "surfaces must be losses of 0.0001 to 65504"),
+        (np.where(bowls() > 3, np.inf, 1), "0.0001 to 65504, not 1 to inf: clip them"),
+        (np.where(bowls() > 3, np.nan, 1), "0.0001 to 65504, not nan to nan: clip them"),
+        ([[[1, 2], [3]]], "surfaces must be a full array of numbers"),
+    ],
+)
+def test_surface_refuses(surfaces: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        LossSurface(surfaces, ["with", "without"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"names": ["with"]}, "names must be 2 texts, not 1"),
+        ({"names": "ab"}, "names must be a list of tokens, not one string"),
+        ({"extent": 0}, "extent must be a number above 0, not 0"),
+        ({"extent": np.nan}, "extent must be a number above 0, not nan"),
+        ({"extent": np.inf}, "extent must be a number above 0, not inf"),
+    ],
+)
+def test_surface_refuses_what_does_not_fit(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        LossSurface(bowls(), **{"names": ["with", "without"], **options})
+
+
+@given(
+    arrays.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 3), *[st.shared(st.sampled_from([3, 5, 9]))] * 2),
+        elements=st.floats(1e-4, 65504),
+    )
+)
+def test_losses_travel_within_the_stated_precision(given_: np.ndarray) -> None:
+    widget = LossSurface(given_, ["x"] * len(given_))
+    sent = np.frombuffer(widget.get_state()["surfaces"], "<f2").reshape(given_.shape)
+    assert np.array_equal(sent, widget.surfaces)  # Python prints what the browser shows
+    assert (np.abs(widget.surfaces / given_ - 1) <= 0.0005).all()
+    assert np.array_equal(LossSurface(widget.surfaces, widget.names).surfaces, widget.surfaces)
+    assert widget.log == (widget.surfaces.max() > 100 * widget.surfaces.min())
+
+
+def test_surface_follows_the_browser_and_python() -> None:
+    tensor = torch.tensor(bowls()).requires_grad_()
+    widget = LossSurface(tensor, ["with", "without"], extent=2, log=True)
+    assert widget.log and not LossSurface(tensor, ["with", "without"]).log
+    assert widget.centres() == pytest.approx([0.5, 0.5])
+    widget.set_state({"azimuth": -180, "elevation": 90, "log": False})
+    assert (widget.azimuth, widget.elevation, widget.log) == (-180, 90, False)
+    changes = {"azimuth": 181, "elevation": -1, "extent": 0, "names": ["one"], "surfaces": bowls(7)}
+    for trait, value in changes.items():
+        before = getattr(widget, trait)
+        with pytest.raises(ValueError, match=f"{trait} must"):
+            setattr(widget, trait, value)
+        assert getattr(widget, trait) is before or getattr(widget, trait) == before
+    with pytest.raises(ValueError, match=r"azimuth must be -180\.\.180 degrees, not nan"):
+        widget.azimuth = np.nan
+    widget.surfaces = 2 * bowls()
+    assert widget.centres() == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_surface_pictures_one_scale(log: bool) -> None:
+    widget = LossSurface(bowls(), ["with", "without"], log=log)
+    widget.set_state({"azimuth": 20, "elevation": 40})
+    picture = Picture()
+    widget.draw(picture)
+    f = np.log10 if log else np.array
+    limits = f([widget.surfaces.min(), widget.surfaces.max()])
+    drawn: Any = picture.axes
+    assert [axes.get_title() for axes in drawn] == ["with", "without"]
+    for axes in drawn:
+        assert axes.collections[0].get_clim() == pytest.approx(limits)
+        low, high = axes.get_zlim()
+        assert low <= limits[0] and limits[1] <= high
+        assert (axes.azim, axes.elev) == (-110, 40)
+        assert axes.get_zlabel() == ("log10 of the loss" if log else "loss")
+    first, second = (axes.collections[0].get_array() for axes in drawn)
+    assert len(first) == 16 and second[0] > first[0]  # a quad for every four neighbours
+
+
 # ---- what all share
 
 
@@ -586,6 +688,7 @@ def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
+        LossSurface(bowls(), ["with", "without"], title="The finding"),
         PositionExplorer(title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
@@ -596,6 +699,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
+        "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
@@ -683,6 +787,7 @@ def test_hostile_tokens_are_drawn_and_sent_as_they_are() -> None:
 
 
 def test_large_maps_have_small_pictures() -> None:
+    assert len(LossSurface(bowls(41, 3), ["a", "b", "c"]).png()) <= 25_000
     rng = np.random.default_rng(0)
     raw = rng.random((128, 128))
     tokens = [f"token{i}" for i in range(128)]
@@ -715,7 +820,7 @@ def test_a_source_is_one_module(name: str) -> None:
 
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8")
-    for name in ("BlockDiagram", "PositionExplorer", "RotaryDial"):
+    for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):
         assert shared in _source.load(name)[1]
     assert shared not in _source.load("SoftmaxTemperature")[1]
 

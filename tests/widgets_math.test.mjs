@@ -4,6 +4,7 @@ import { test } from "node:test";
 import * as math from "../src/attnbook/widgets/math.js";
 import * as positions from "../src/attnbook/widgets/positions.js";
 import { unpaired } from "../src/attnbook/widgets/block_diagram.js";
+import * as surfaces from "../src/attnbook/widgets/loss_surface.js";
 
 const close = (got, want, slack = 1e-12) => {
   assert.equal(got.length, want.length);
@@ -204,4 +205,39 @@ test("words without a partner, when as many as possible are paired in order", ()
   }
   const { wrong, missing } = unpaired(["two", "hundred", "and", "six"], ["two", "hundred", "six", "teen"]);
   assert.deepEqual([wrong, missing], [[false, false, true, false], [false, false, false, true]]);
+});
+
+test("losses arrive as numpy packed them, in 16-bit floats", () => {
+  const cases = [ // bytes of numpy's "<f2", value
+    [0x3c00, 1], [0xc000, -2], [0x7bff, 65504], [0x0400, 2 ** -14], [0x0001, 2 ** -24], [0x03ff, 1023 * 2 ** -24], [0, 0],
+    [0x3555, 0.333251953125], [0x068e, 0.0001000165939331054688],
+  ];
+  const view = new DataView(new ArrayBuffer(2 * cases.length));
+  cases.forEach(([bits], i) => view.setUint16(2 * i, bits, true));
+  close(surfaces.unpackHalf(view), cases.map(([, want]) => want), 1e-18);
+});
+
+test("a point is seen where two rotations put it", () => {
+  close(surfaces.projected(1, 0, 0.5, 0, 0), [1, 0, 0]);
+  close(surfaces.projected(0, 1, 0.5, 0, 0), [0, 0, 1]); // behind the middle
+  close(surfaces.projected(0, 0, 1, 0, 0), [0, 0.6, 0]); // upright
+  close(surfaces.projected(0, 1, 1, 0, 90), [0, 1, -0.6]); // from above, and nearer
+  close(surfaces.projected(1, 0, 0.5, 90, 0), [0, 0, 1]); // what was on the right is behind
+  for (const [a, e] of [[20, 30], [-130, 75], [180, 0]]) { // lengths and angles stay
+    const [p, q] = [[0.3, -0.8, 0.9], [-0.5, 0.1, 0.2]].map((point) => surfaces.projected(...point, a, e));
+    const dot = p.reduce((sum, x, i) => sum + x * q[i], 0);
+    close([dot], [0.3 * -0.5 - 0.8 * 0.1 + 1.44 * 0.4 * -0.3]);
+  }
+});
+
+test("heights have one scale, from the least loss to the largest", () => {
+  const linear = surfaces.scaleOf([1, 4, 100, 10], false), log = surfaces.scaleOf([1, 4, 100, 10], true);
+  assert.deepEqual([linear.low, linear.high], [1, 100]);
+  close([1, 10, 100].map(linear.height), [0, 1 / 11, 1]);
+  close([1, 10, 100].map(log.height), [0, 0.5, 1]);
+  close([2, 2].map(surfaces.scaleOf([2, 2], true).height), [0, 0]); // flat, and no NaN
+});
+
+test("turning goes all the way round", () => {
+  assert.deepEqual([0, 179, 180, 185, -185, 540, -900].map(surfaces.around), [0, 179, -180, -175, 175, -180, -180]);
 });

@@ -10,11 +10,12 @@ from playwright.sync_api import Browser, Page
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    LossSurface,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
 )
-from tests.test_widgets import RUNS
+from tests.test_widgets import RUNS, bowls
 
 HARNESS = """async ({ state, binary, attached }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -235,6 +236,39 @@ def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert (readout.text_content() or "").endswith("whole model 0.500")
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("[model.get('off'), unsaved.size]") == ["residual", 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, LossSurface(bowls(), ["a", "b"], name="kept"), attached)
+    angles = "['azimuth', 'elevation', 'log'].map(model.get)"
+    page.locator(".attn-surfaces").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(f"[...{angles}, unsaved.size]") == [40, 30, False, 0]
+    page.get_by_role("slider", name="tilt").focus()
+    page.keyboard.press("End")
+    page.get_by_role("checkbox", name="logarithmic").click()
+    assert page.evaluate(f"[...{angles}, unsaved.size]") == [40, 90, True, 0]
+    x, y = centre(page, ".attn-surface:first-child canvas")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 20, y - 10)
+    page.mouse.up()
+    assert page.evaluate(f"[...{angles}, unsaved.size]") == [50, 85, True, 0]
+    page.evaluate("model.fromKernel('azimuth', -7), model.fromKernel('log', false)")
+    page.evaluate(FRAME)
+    assert page.locator(".attn-value").all_text_contents() == ["-7°", "85°"]
+    assert not page.get_by_role("checkbox").is_checked()
+    widths = page.locator("canvas").evaluate_all("(all) => all.map((each) => each.width > 100)")
+    assert widths == [True, True]
+    new = encoded(LossSurface(2 * bowls(), ["a", "b"]).get_state()["surfaces"])
+    page.evaluate("(new_) => model.fromKernel('surfaces', bytes(new_))", new)
+    page.evaluate(FRAME)
+    assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 1.000 at")
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate(f"[...{angles}, unsaved.size]") == [35, 30, False, 0]
     finish(page, errors)
 
 

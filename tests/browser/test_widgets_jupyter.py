@@ -32,6 +32,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    LossSurface,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -39,7 +40,7 @@ from attnbook.widgets import (
 )
 from attnbook.widgets.temperature import softmax
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import diagram_says, dial_says, explorer_says
+from tests.browser.widget_pages import diagram_says, dial_says, explorer_says, surface_says
 from tools import notebooks
 from tools.notebooks import ROOT, VIEW
 
@@ -140,6 +141,10 @@ def arrays(cls: type, state: dict[str, Any]) -> dict[str, Any]:
         return {"logits": np.frombuffer(state["logits"], kind).reshape(shape)}
     if cls in (BlockDiagram, PositionExplorer, RotaryDial):
         return {}
+    if cls is LossSurface:
+        losses, k = np.frombuffer(state["surfaces"], "<f2"), len(state["names"])
+        n = round((losses.size / k) ** 0.5)
+        return {"surfaces": losses.reshape(k, n, n)}
     assert cls is AttentionHeatmap, f"how {cls.__name__} packs its arrays is not said here"
     one = len(state["query_tokens"]), len(state["key_tokens"])
     every = *(len(labels) for _, labels in state["axes"]), *one
@@ -162,6 +167,9 @@ def told(widget: Any) -> list[Any]:
     if isinstance(widget, BlockDiagram):
         off = widget.off
         return [[off] * bool(off), diagram_says(widget.runs, off, widget.n_heads)]
+    if isinstance(widget, LossSurface):
+        angles = (widget.azimuth, widget.elevation)
+        return [*(f"{angle:.0f}°" for angle in angles), *surface_says(widget)]
     if isinstance(widget, PositionExplorer):
         at, base = (widget.position, widget.pair), widget.base
         return [
@@ -193,6 +201,9 @@ def drive(widget: Any) -> None:
     elif isinstance(widget, BlockDiagram):
         every = ["", *widget.parts()]
         widget.off = every[(every.index(widget.off) + 1) % len(every)]
+    elif isinstance(widget, LossSurface):
+        widget.azimuth, widget.elevation = -100, (widget.elevation + 7) % 91
+        widget.log = not widget.log
     elif isinstance(widget, PositionExplorer):
         widget.position = (widget.position + 1) % widget.max_len
         widget.base = 500
@@ -379,7 +390,7 @@ def assert_draws(view: Locator, widget: Any) -> None:
     """That a view is drawn and carries every number of its widget."""
     view.scroll_into_view_if_needed()
     until(lambda: shown(view), told(widget))
-    if isinstance(widget, PositionExplorer):
+    if isinstance(widget, (LossSurface, PositionExplorer)):
         until(lambda: view.locator("canvas").evaluate_all(COLOURS) > 0, True)
     if isinstance(widget, AttentionHeatmap):
         expect(view.locator("canvas")).to_have_count(len(widget.shown()))

@@ -117,5 +117,19 @@ def diagram_says(runs: list[dict[str, Any]], off: str, n_heads: int = 4) -> str:
     return f"{names.get(off, f'Without {off}')}: exactly right {share[off]}{each} · {rest}"
 
 
+def surface_says(widget: Any) -> list[str]:
+    """The lines of figures that a LossSurface must show."""
+
+    def written(loss: float) -> str:
+        return format_number(loss, 3 if loss < 100 else 0)
+
+    lines = []
+    for name, losses, centre in zip(widget.names, widget.surfaces, widget.centres(), strict=True):
+        figures = [written(float(x)) for x in (centre, losses.mean(), losses.max())]
+        line = f"{name}: loss %s at the trained weights, %s on average, %s at most"
+        lines.append(line % tuple(figures))
+    return lines
+
+
 def signed(number: str) -> str:
     return f"− {number[1:]}" if number.startswith("-") else f"+ {number}"
