@@ -4,9 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn.functional import elu
+from torch.nn.functional import elu, scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attnbook import efficient
 from attnbook.attention import attend
 from attnbook.efficient import linear_attention, linear_attention_step, window_attention
 from attnbook.masks import causal_mask
@@ -83,6 +84,24 @@ def test_a_query_sees_its_window_and_nothing_else(causal, seen):
     for asked in torch.autograd.grad(out, (k, v)):
         found = asked.abs().sum((0, 1, 3)).nonzero().flatten()
         assert found.tolist() == list(seen)
+
+
+@pytest.mark.parametrize("n", [1, 17, 65])
+def test_no_query_of_a_block_sees_nothing(n, monkeypatch):
+    """Not even those that only fill the last block: some kernels give NaN there, and the gradients
+    of the others would be lost."""
+    masks = []
+
+    def spy(q, k, v, mask):
+        masks.append(mask)
+        return scaled_dot_product_attention(q, k, v, mask)
+
+    monkeypatch.setattr(efficient, "scaled_dot_product_attention", spy)
+    q, k, v = vectors(n)
+    for causal in (False, True):
+        window_attention(q, k, v, 3, causal=causal)
+    assert len(masks) == 2
+    assert all(mask.any(-1).all() for mask in masks)
 
 
 ATTENTIONS = pytest.mark.parametrize(

@@ -48,9 +48,9 @@ def window_attention(
     ahead = 0 if causal else behind
     block = max(behind, LEAST_BLOCK)
     count = -(-n // block)
-    more = count * block - n  # queries that fill the last block
+    more = count * block - n  # queries that fill the last block; each sees what the last one sees
     reach = behind + block + ahead
-    i = torch.arange(count * block, device=q.device).view(count, block, 1)
+    i = torch.arange(count * block, device=q.device).clamp(max=n - 1).view(count, block, 1)
     j = torch.arange(reach, device=q.device) + i[:, :1] - behind  # [count 1 reach]
     mask = (i - behind <= j) & (j <= i + ahead) & (j >= 0) & (j < n)
     # A block is what a head is to PyTorch's attention: [batch*head count block d].
