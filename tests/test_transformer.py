@@ -447,7 +447,8 @@ def test_beam_search_does_what_a_search_in_plain_python_does(
         rows = [scores[i // copies, number(row)] for i, row in enumerate(tokens.tolist())]
         return torch.stack(rows)
 
-    found = beam_search(next_logits, batch, max_len, beam=beam, length_penalty=length_penalty)
+    start = torch.full((batch, 1), BOS)
+    found = beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
     for sentence in range(batch):
         kept: list[tuple[float, float, list[int]]] = [(0.0, 0.0, [BOS])]
         for _ in range(max_len):

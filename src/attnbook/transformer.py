@@ -537,15 +537,14 @@ class Transformer(nn.Module):
             held = (t.repeat_interleave(copies, dim=0) for t in (memory, mask))
             return self.decoder(tokens, *held).logits[:, -1]
 
-        return beam_search(
-            next_logits, len(source), max_len, beam=beam, length_penalty=length_penalty
-        )
+        start = torch.full_like(source[:, :1], BOS)
+        return beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
 
 
 @torch.no_grad()
 def beam_search(
     next_logits: Callable[[Int[Tensor, "row token"]], Float[Tensor, "row vocab"]],
-    batch: int,
+    start: Int[Tensor, "batch token"],
     max_len: int,
     *,
     beam: int = 1,
@@ -561,7 +560,7 @@ def beam_search(
     Args:
         next_logits: scores of the token after each beginning `[row token]`, batch * beam rows,
             those of a sentence one after another (in the first step one row a sentence).
-        batch: number of sentences.
+        start: `[batch token]` how the sentences begin: the start token.
         max_len: stop after this many tokens; a sentence that has no end by then stays without.
         beam: number of hypotheses that are kept.
         length_penalty: 0 compares sums of log-probabilities, 1 their mean over tokens.
@@ -577,20 +576,20 @@ def beam_search(
             "beam and max_len must be at least 1 and length_penalty at least 0,"
             f" got {beam}, {max_len} and {length_penalty}"
         )
-    tokens = torch.full((batch, 1, 1), BOS)
-    sums, lengths = torch.zeros(batch, 1), torch.zeros(batch, 1)
+    batch, begun = start.shape
+    tokens = start[:, None]
+    sums, lengths = torch.zeros(2, batch, 1, device=start.device)  # [batch hypothesis] each
     for _ in range(max_len):
         logp = next_logits(tokens.flatten(0, 1)).log_softmax(-1).unflatten(0, (batch, -1))
         vocab = logp.shape[-1]
         if beam > vocab - EOS:
             raise ValueError(f"beam must be at most the {vocab - EOS} words, got {beam}")
-        tokens, sums, lengths = tokens.to(logp.device), sums.to(logp), lengths.to(logp)
         ended = tokens[..., -1:] == EOS
         ended |= tokens[..., -1:] == PAD
         logp[..., :EOS] = -torch.inf
         logp = logp.masked_fill(ended, -torch.inf)
         logp[..., PAD] = torch.where(ended[..., 0], 0.0, -torch.inf)
-        lengths = lengths + ~ended[..., 0]  # [batch hypothesis]
+        lengths = lengths + ~ended[..., 0]
         total = sums[..., None] + logp  # [batch hypothesis vocab]
         ranked = (total / lengths[..., None] ** length_penalty).flatten(1)
         best = ranked.topk(beam, dim=-1).indices  # [batch beam]
@@ -600,7 +599,7 @@ def beam_search(
         last = tokens[..., -1] if length_penalty else tokens[:, :1, -1]
         if (last <= EOS).all():  # without penalty nothing can overtake a best one that has ended
             break
-    return Hypotheses(tokens[:, 0, 1:], sums[:, 0])
+    return Hypotheses(tokens[:, 0, begun:], sums[:, 0])
 
 
 def label_smoothing_loss(
