@@ -1,0 +1,89 @@
+"""Chapter 6: the loss around trained weights, with and without residual connections.
+
+`make experiments NAME=surface` trains small Transformers on `numbers` and computes the loss on the
+same numbers at weights w + a u + b v, where w are the trained weights, a and b run over a grid from
+-1 to 1, and u, v are two random directions, *filter-normalised*: each row of each matrix is as long
+as the same row of w; gains and biases stay (Li et al. 2018, section 4). A row of the table is a
+row of a grid: `row` counts b, the columns `at_0` to `at_24` are the losses for each a, in nats a
+morpheme; `directions` is the seed of u and v.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import product
+
+os.environ["ATTNBOOK_PROGRESS"] = "0"
+
+import torch
+from torch import Tensor
+
+from attnbook.data import Numbers
+from attnbook.experiments import store
+from attnbook.training import Cosine, train
+from attnbook.transformer import Transformer, TransformerConfig
+
+STEPS, BATCH, LR, WARMUP, SIDE, NUMBERS = 800, 32, 0.005, 50, 25, 96
+RUNS = [*product((2,), (0, 1, 2), (1, 0)), *product((4,), (0,), (1, 0))]
+DIRECTIONS = (0, 1)
+task = Numbers(9)
+
+
+def trained(residual: bool, blocks: int, seed: int, steps: int = STEPS) -> Transformer:
+    """A trained model; `blocks` counts those of encoder and decoder together."""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    config = TransformerConfig(32, 4, 64, blocks // 2, residual=residual)
+    model = Transformer(len(task.source_vocab), len(task.target_vocab), config)
+    train(
+        model,
+        lambda step: task.batch(step, batch_size=BATCH, seed=seed),
+        model.loss,
+        steps=steps,
+        lr=Cosine(LR, steps, WARMUP),
+    )
+    return model
+
+
+def direction(model: Transformer, generator: torch.Generator) -> list[Tensor]:
+    """A random direction: every row of a matrix as long as the model's, zero for all else."""
+    found = []
+    for w in model.parameters():
+        u = torch.randn(w.shape, generator=generator)
+        u = u / u.norm(dim=-1, keepdim=True) * w.detach().norm(dim=-1, keepdim=True)
+        found.append(u if w.ndim == 2 else torch.zeros_like(w))
+    return found
+
+
+@torch.no_grad()
+def surface(model: Transformer, seed: int, side: int = SIDE, extent: float = 1.0) -> Tensor:
+    """Losses over the plane of two directions, `[b a]`; the model's own is in the middle."""
+    generator = torch.Generator().manual_seed(seed)
+    u, v = direction(model, generator), direction(model, generator)
+    batch = task.encode([n for d in range(1, 10) for n in task.held_out[d]][:: 732 // NUMBERS])
+    weights = [w.clone() for w in model.parameters()]
+    steps = torch.linspace(-extent, extent, side).tolist()
+    found = torch.zeros(side, side)
+    for (i, b), (j, a) in product(enumerate(steps), repeat=2):
+        for w, start, du, dv in zip(model.parameters(), weights, u, v, strict=True):
+            w.copy_(start + a * du + b * dv)
+        found[i, j] = model.loss(batch)
+    for w, start in zip(model.parameters(), weights, strict=True):
+        w.copy_(start)
+    return found
+
+
+def rows() -> Iterator[dict]:
+    """All surfaces, one after another."""
+    for blocks, seed, residual in RUNS:
+        model = trained(bool(residual), blocks, seed)
+        for directions in DIRECTIONS:
+            losses = surface(model, directions)
+            print(blocks, seed, residual, directions, losses[SIDE // 2, SIDE // 2], flush=True)
+            for i, line in enumerate(losses.tolist()):
+                row = {"residual": residual, "blocks": blocks, "seed": seed}
+                row |= {"directions": directions, "row": i}
+                yield row | {f"at_{j}": round(loss, 4) for j, loss in enumerate(line)}
+
+
+if __name__ == "__main__":
+    store("surface", rows())
