@@ -22,8 +22,8 @@ def window_attention(
         out_i = sum_j alpha_ij v_j,   alpha_i = softmax(q_i . k_j / sqrt(d_head))
 
     over the keys j with |i - j| <= window; causal: with i - window <= j <= i. Queries go in blocks
-    of `window`, each against the keys that its queries can reach, at most 3 window of them, so
-    that work and memory are O(n window).
+    of `window` (of 16 if it is narrower), each against the keys that its queries can reach, a
+    window more on each side, so that work and memory are O(n window).
 
     Args:
         q: `[batch head n d_head]` queries.
