@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from matplotlib.figure import Figure as Picture
 from matplotlib.patches import Rectangle
+from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
 from attnbook.positions import Rotary, sinusoidal
@@ -662,23 +663,31 @@ def test_surface_follows_the_browser_and_python() -> None:
 
 
 @pytest.mark.parametrize("log", [True, False])
-def test_surface_pictures_one_scale(log: bool) -> None:
-    widget = LossSurface(bowls(), ["with", "without"], log=log)
+def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, real = [], Axes3D.plot_surface
+
+    def plot(axes: Axes3D, x: Any, y: Any, z: Any, **options: Any) -> Any:
+        drawn.append((x, y, z))
+        return real(axes, x, y, z, **options)
+
+    monkeypatch.setattr(Axes3D, "plot_surface", plot)
+    widget = LossSurface(bowls(), ["with", "without"], extent=2, log=log)
     widget.set_state({"azimuth": 20, "elevation": 40})
     picture = Picture()
     widget.draw(picture)
     f = np.log10 if log else np.array
     limits = f([widget.surfaces.min(), widget.surfaces.max()])
-    drawn: Any = picture.axes
-    assert [axes.get_title() for axes in drawn] == ["with", "without"]
-    for axes in drawn:
+    panels: Any = picture.axes
+    assert [axes.get_title() for axes in panels] == ["with", "without"]
+    for axes in panels:
         assert axes.collections[0].get_clim() == pytest.approx(limits)
         low, high = axes.get_zlim()
         assert low <= limits[0] and limits[1] <= high
         assert (axes.azim, axes.elev) == (-110, 40)
         assert axes.get_zlabel() == ("log10 of the loss" if log else "loss")
-    first, second = (axes.collections[0].get_array() for axes in drawn)
-    assert len(first) == 16 and second[0] > first[0]  # a quad for every four neighbours
+    for (x, y, z), losses in zip(drawn, widget.surfaces, strict=True):
+        assert np.array_equal(x[:, 1], [-2, -1, 0, 1, 2]) and np.array_equal(y[1], x[:, 1])
+        assert np.allclose(z, f(losses))
 
 
 # ---- what all share

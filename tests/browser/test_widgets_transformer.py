@@ -33,7 +33,7 @@ def widgets() -> list[Any]:
     return [
         BlockDiagram(RUNS, title="Every part earns its place", name="block"),
         BlockDiagram(ODD, norm="post", n_heads=8, n_layers=6, name="odd"),
-        LossSurface(bowls(), ["with", "without"], title="Smoother", name="bowls"),
+        LossSurface(bowls(), ["with", "without"], extent=3, title="Smoother", name="bowls"),
         LossSurface(WALL, [HOSTILE[0]], extent=0.5, log=False, name="wall"),
         LossSurface(bowls(41, 3) ** 5, ["a", "b", "c"], name="large"),
     ]
@@ -302,6 +302,7 @@ VIEWS = ((0, 0), (0, 90), (35, 30), (-100, 60), (180, 15))
 def test_surface_marks_the_trained_weights(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page(theme=theme)
     losses = widgets()[BOWLS].surfaces
+    height = 0.0
     for log in (0, 1):
         f = np.log if log else np.array
         height = (f(losses[0, 2, 2]) - f(losses.min())) / (f(losses.max()) - f(losses.min()))
@@ -311,6 +312,10 @@ def test_surface_marks_the_trained_weights(open_page: Callable[..., Page], theme
                 place = seen(0, 0, height, azimuth, elevation)
                 pixel = colour(widget(page, BOWLS).locator("canvas").nth(n), place)
                 assert tuple(pixel) == (*MARK[theme], 255), (log, azimuth, elevation)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    settle(page)
+    pixel = colour(widget(page, BOWLS).locator("canvas").first, seen(0, 0, height, *VIEWS[-1]))
+    assert tuple(pixel) == (*MARK["dark"], 255)  # painted anew for another theme
 
 
 def shades(page: Page, n: int, losses: np.ndarray, **state: int) -> np.ndarray:
@@ -384,7 +389,7 @@ def test_surface_reads_the_point(open_page: Callable[..., Page], where: dict[str
     look(page, "bowls", azimuth=20, elevation=70)
     surface, kept = widget(page, BOWLS), widgets()[BOWLS].surfaces
     legend = surface.locator(".attn-legend")
-    assert (legend.text_content() or "").startswith("Dot: the trained weights; from there up to 1")
+    assert (legend.text_content() or "").startswith("Dot: the trained weights; from there up to 3")
     for n, (i, j) in ((0, (1, 3)), (1, (4, 0)), (1, (2, 2))):
         height = (kept[n, i, j] - kept.min()) / (kept.max() - kept.min())
         place = seen(i / 2 - 1, j / 2 - 1, height, 20, 70)
@@ -394,7 +399,7 @@ def test_surface_reads_the_point(open_page: Callable[..., Page], where: dict[str
         else:
             page.mouse.move(*place_on(canvas, place))
         settle(page)
-        at = ", ".join(format_number(c / 2 - 1, 2).replace("-", "−") for c in (i, j))
+        at = ", ".join(format_number(3 * (c / 2 - 1), 2).replace("-", "−") for c in (i, j))
         first, second = (format_number(float(x)) for x in kept[:, i, j])
         assert legend.text_content() == f"At {at}: with {first} · without {second}"
     assert angles(surface) == (20, 70)
