@@ -8,8 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torch.nn import functional
 
-from attnbook.training import Cosine, Noam, train
+from attnbook.data import PAD
+from attnbook.training import Cosine, Noam, label_smoothing_loss, train
 
 
 class Regression(nn.Module):
@@ -201,3 +203,28 @@ def test_two_processes_average_their_gradients(tmp_path):
     for name, value in model.state_dict().items():
         assert first[name].equal(second[name])
         assert (first[name] - value).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+def test_label_smoothing_is_pytorchs_and_the_definition(smoothing):
+    logits = 3 * torch.randn(2, 5, 11, requires_grad=True)
+    target = torch.randint(1, 11, (2, 5))
+    target[1, 3:] = PAD
+    ours = label_smoothing_loss(logits, target, smoothing)
+    theirs = functional.cross_entropy(
+        logits.transpose(1, 2), target, ignore_index=PAD, label_smoothing=smoothing
+    )
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
+    q = (1 - smoothing) * functional.one_hot(target, 11) + smoothing / 11
+    each = -(q * logits.softmax(-1).log()).sum(-1)
+    torch.testing.assert_close(ours, each[target != PAD].mean(), atol=1e-5, rtol=0)
+    for a, b in zip(*(torch.autograd.grad(x, logits) for x in (ours, theirs)), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+
+
+def test_label_smoothing_at_extremes():
+    logits = torch.tensor([[1e4, 0.0, -1e4]])
+    assert label_smoothing_loss(logits, torch.tensor([0]), ignore_index=-1) == 0
+    assert label_smoothing_loss(logits, torch.tensor([2]), 0.1, ignore_index=-1).isfinite()
+    with pytest.raises(ValueError, match=r"smoothing must lie in 0..1, got 1.1"):
+        label_smoothing_loss(logits, torch.tensor([0]), 1.1)

@@ -1,4 +1,5 @@
-"""One training loop for every model of the book, and checkpoints that survive a kill."""
+"""One training loop for every model of the book, checkpoints that survive a kill, schedules, and a
+loss."""
 
 import math
 import os
@@ -10,10 +11,13 @@ from typing import Any, cast
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, send_to_device
+from jaxtyping import Float, Int
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from tqdm.auto import trange
+
+from attnbook.data import PAD
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,38 @@ def train(
             _save(path, model, optimizer, losses, run)
     model.eval()
     return losses
+
+
+def label_smoothing_loss(
+    logits: Float[Tensor, "*batch vocab"],
+    target: Int[Tensor, "*batch"],
+    smoothing: float = 0.0,
+    *,
+    ignore_index: int = PAD,
+) -> Float[Tensor, ""]:
+    """Cross-entropy against the right token mixed with a little of every token, in nats a token.
+
+        loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
+
+    averaged over the targets that count.
+
+    Args:
+        logits: `[... vocab]`, P = softmax(logits).
+        target: `[...]` token ids.
+        smoothing: how much of the probability goes to all tokens, 0 to 1; 0.1 in the paper.
+        ignore_index: targets of this id do not count.
+
+    Raises:
+        ValueError: if smoothing is out of range.
+
+    Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+    """
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
+    counts = target != ignore_index
+    logp = logits[counts].log_softmax(-1)
+    right = logp.gather(-1, target[counts][..., None]).mean()
+    return -(1 - smoothing) * right - smoothing * logp.mean()
 
 
 def _save(

@@ -1,6 +1,5 @@
 """The Transformer: one block, put together as encoder, decoder, and encoder-decoder."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,10 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.data import BOS, EOS, PAD, Batch
+from attnbook.data import BOS, Batch
+from attnbook.decoding import Hypotheses, beam_search
 from attnbook.masks import padding_mask
 from attnbook.norms import LayerNorm, RMSNorm
 from attnbook.positions import LearnedPositions, Rotary, SinusoidalPositions
+from attnbook.training import label_smoothing_loss
 
 CHOICES = {
     "norm": ("pre", "post", "none"),
@@ -446,18 +447,6 @@ class TransformerOutput(NamedTuple):
     cross: Float[Tensor, "layer batch head target source"] | None
 
 
-class Hypotheses(NamedTuple):
-    """What decoding found, the best of each sentence.
-
-    Attributes:
-        tokens: `[batch target]` up to and with the end token, padding after it.
-        scores: `[batch]` the sum of the log-probabilities of the tokens, in nats.
-    """
-
-    tokens: Int[Tensor, "batch target"]
-    scores: Float[Tensor, " batch"]
-
-
 class Transformer(nn.Module):
     """Encoder and decoder: a translator.
 
@@ -539,96 +528,3 @@ class Transformer(nn.Module):
 
         start = torch.full_like(source[:, :1], BOS)
         return beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
-
-
-@torch.no_grad()
-def beam_search(
-    next_logits: Callable[[Int[Tensor, "row token"]], Float[Tensor, "row vocab"]],
-    start: Int[Tensor, "batch token"],
-    max_len: int,
-    *,
-    beam: int = 1,
-    length_penalty: float = 0.0,
-) -> Hypotheses:
-    """Keep the `beam` best beginnings of each sentence, lengthen each by each word, and so on.
-
-        score(y) = sum_t log P(y_t | y before t) / length(y)^length_penalty
-
-    Finished sentences stay in the beam and compete. Padding and the start token are never chosen.
-    With a beam of 1 this is greedy decoding: at each step the likeliest word.
-
-    Args:
-        next_logits: scores of the token after each beginning `[row token]`, batch * beam rows,
-            those of a sentence one after another (in the first step one row a sentence).
-        start: `[batch token]` how the sentences begin: the start token.
-        max_len: stop after this many tokens; a sentence that has no end by then stays without.
-        beam: number of hypotheses that are kept.
-        length_penalty: 0 compares sums of log-probabilities, 1 their mean over tokens.
-
-    Raises:
-        ValueError: if beam or max_len is below 1, beam is above the number of words to choose
-            from, or length_penalty is below 0.
-
-    Source: Sutskever et al. 2014, section 3.2; Vaswani et al. 2017, section 6.1.
-    """
-    if beam < 1 or max_len < 1 or length_penalty < 0:
-        raise ValueError(
-            "beam and max_len must be at least 1 and length_penalty at least 0,"
-            f" got {beam}, {max_len} and {length_penalty}"
-        )
-    batch, begun = start.shape
-    tokens = start[:, None]
-    sums, lengths = torch.zeros(2, batch, 1, device=start.device)  # [batch hypothesis] each
-    for _ in range(max_len):
-        logp = next_logits(tokens.flatten(0, 1)).log_softmax(-1).unflatten(0, (batch, -1))
-        vocab = logp.shape[-1]
-        if beam > vocab - EOS:
-            raise ValueError(f"beam must be at most the {vocab - EOS} words, got {beam}")
-        ended = tokens[..., -1:] == EOS
-        ended |= tokens[..., -1:] == PAD
-        logp[..., :EOS] = -torch.inf
-        logp = logp.masked_fill(ended, -torch.inf)
-        logp[..., PAD] = torch.where(ended[..., 0], 0.0, -torch.inf)
-        lengths = lengths + ~ended[..., 0]
-        total = sums[..., None] + logp  # [batch hypothesis vocab]
-        ranked = (total / lengths[..., None] ** length_penalty).flatten(1)
-        best = ranked.topk(beam, dim=-1).indices  # [batch beam]
-        sums, lengths = total.flatten(1).gather(1, best), lengths.gather(1, best // vocab)
-        before = tokens.take_along_dim((best // vocab)[..., None], dim=1)
-        tokens = torch.cat([before, (best % vocab)[..., None]], dim=-1)
-        last = tokens[..., -1] if length_penalty else tokens[:, :1, -1]
-        if (last <= EOS).all():  # without penalty nothing can overtake a best one that has ended
-            break
-    return Hypotheses(tokens[:, 0, begun:], sums[:, 0])
-
-
-def label_smoothing_loss(
-    logits: Float[Tensor, "*batch vocab"],
-    target: Int[Tensor, "*batch"],
-    smoothing: float = 0.0,
-    *,
-    ignore_index: int = PAD,
-) -> Float[Tensor, ""]:
-    """Cross-entropy against the right token mixed with a little of every token, in nats a token.
-
-        loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
-
-    averaged over the targets that count.
-
-    Args:
-        logits: `[... vocab]`, P = softmax(logits).
-        target: `[...]` token ids.
-        smoothing: how much of the probability goes to all tokens, 0 to 1; 0.1 in the paper.
-        ignore_index: targets of this id do not count.
-
-    Raises:
-        ValueError: if smoothing is out of range.
-
-    Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
-    """
-    if not 0 <= smoothing <= 1:
-        raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
-    counts = target != ignore_index
-    logp = logits[counts].log_softmax(-1)
-    right = logp.gather(-1, target[counts][..., None]).mean()
-    return -(1 - smoothing) * right - smoothing * logp.mean()

@@ -1,0 +1,116 @@
+"""Beam search against greedy decoding and a search in plain Python, on random and real scores."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnbook.data import BOS, EOS, PAD, Numbers
+from attnbook.decoding import beam_search
+from attnbook.metrics import evaluate
+from attnbook.training import train
+from attnbook.transformer import Transformer, TransformerConfig
+
+
+def greedy(ours: Transformer, source: Tensor, max_len: int) -> list[int]:
+    """The likeliest word, one after another, of one sentence."""
+    words = [BOS]
+    while len(words) <= max_len and words[-1] != EOS:
+        logits = ours(source[None], torch.tensor([words])).logits[0, -1]
+        words.append(int(logits[EOS:].argmax()) + EOS)
+    return words[1:]
+
+
+NUMBERS, CONFIG = Numbers(3), TransformerConfig(12, 3, 20, 2)
+
+
+@pytest.fixture(scope="module")
+def taught() -> Transformer:
+    """A model that has learnt to end its sentences, and little more."""
+    torch.manual_seed(0)
+    ours = Transformer(len(NUMBERS.source_vocab), len(NUMBERS.target_vocab), CONFIG)
+    train(ours, lambda step: NUMBERS.batch(step, batch_size=16), ours.loss, steps=80, lr=0.02)
+    return ours
+
+
+def test_a_beam_of_one_is_greedy_decoding(taught: Transformer) -> None:
+    source = NUMBERS.encode(range(0, 1000, 23)).source
+    found = taught.translate(source, max_len=9).tokens
+    lengths = set()
+    for row, sentence in zip(found.tolist(), source, strict=True):
+        expected = greedy(taught, sentence[sentence != PAD], 9)
+        assert row == expected + [PAD] * (len(row) - len(expected))
+        lengths.add(len(expected))
+    assert len(lengths) > 2  # some end early, so that what happens after an end is seen
+
+
+def table(batch: int, words: int, length: int, seed: int) -> Tensor:
+    """Random scores of the next word after every beginning of up to `length` words."""
+    generator = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(batch, words**length, words, generator=generator)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("beam", [1, 2, 3])
+def test_beam_search_does_what_a_search_in_plain_python_does(
+    beam: int, length_penalty: float
+) -> None:
+    batch, words, max_len = 6, 5, 4
+    scores = table(batch, words, max_len, seed=beam)
+
+    def number(beginning: list[int]) -> int:
+        return sum(word * words**i for i, word in enumerate(beginning[1:]))
+
+    def next_logits(tokens: Tensor) -> Tensor:
+        copies = len(tokens) // batch
+        rows = [scores[i // copies, number(row)] for i, row in enumerate(tokens.tolist())]
+        return torch.stack(rows)
+
+    start = torch.full((batch, 1), BOS)
+    found = beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
+    for sentence in range(batch):
+        kept: list[tuple[float, float, list[int]]] = [(0.0, 0.0, [BOS])]
+        for _ in range(max_len):
+            grown = []
+            for rank, total, beginning in kept:
+                if beginning[-1] == EOS:
+                    grown.append((rank, total, beginning))
+                    continue
+                logp = scores[sentence, number(beginning)].log_softmax(-1).tolist()
+                for word in range(EOS, words):
+                    new = total + logp[word]
+                    grown.append((new / len(beginning) ** length_penalty, new, [*beginning, word]))
+            kept = sorted(grown, key=lambda entry: -entry[0])[:beam]
+        _, total, best = kept[0]
+        tokens = found.tokens[sentence].tolist()
+        assert tokens == best[1:] + [PAD] * (len(tokens) - len(best) + 1)
+        assert found.scores[sentence].item() == pytest.approx(total, abs=1e-5)
+
+
+def test_the_score_is_the_models_own(taught: Transformer) -> None:
+    source = NUMBERS.encode(range(0, 1000, 23)).source
+    found = taught.translate(source, max_len=9, beam=4)
+    target = torch.cat([torch.full((len(source), 1), BOS), found.tokens], 1)
+    logp = taught(source, target[:, :-1]).logits.log_softmax(-1)
+    each = logp.gather(-1, found.tokens[..., None])[..., 0]
+    expected = (each * (found.tokens != PAD)).sum(-1)
+    torch.testing.assert_close(found.scores, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 0}, r"beam and max_len must be at least 1 .* got 0, 6 and 0.0"),
+        ({"beam": 11}, "beam must be at most the 9 words, got 11"),
+        ({"length_penalty": -1.0}, "length_penalty at least 0, got 1, 6 and -1.0"),
+    ],
+)
+def test_beams_that_make_no_sense(options: dict, message: str) -> None:
+    scores = torch.randn(2, 11)
+    with pytest.raises(ValueError, match=message):
+        beam_search(lambda tokens: scores, torch.full((2, 1), BOS), 6, **options)
+
+
+def test_a_transformer_is_evaluated_as_the_recurrent_models_are(taught: Transformer) -> None:
+    batch, vocab = NUMBERS.encode(range(20)), NUMBERS.target_vocab
+    untaught = Transformer(len(NUMBERS.source_vocab), len(vocab), CONFIG).eval()
+    assert evaluate(taught, batch, vocab).token > 0.3 > evaluate(untaught, batch, vocab).token
