@@ -29,6 +29,7 @@ RUNS = [
     *product((0.01,), (0, 60), ("full",), SEEDS, BLOCKS, NORMS),
     *product((0.01,), (60,), ("plain", "detached"), SEEDS, (8,), ("post", "pre")),
 ]
+RUNS.sort(key=lambda run: run[3])  # seed by seed
 task = Numbers(9)
 
 
