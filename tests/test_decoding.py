@@ -43,47 +43,51 @@ def test_a_beam_of_one_is_greedy_decoding(taught: Transformer) -> None:
     assert len(lengths) > 2  # some end early, so that what happens after an end is seen
 
 
-def table(batch: int, words: int, length: int, seed: int) -> Tensor:
-    """Random scores of the next word after every beginning of up to `length` words."""
-    generator = torch.Generator().manual_seed(seed)
-    return 3 * torch.randn(batch, words**length, words, generator=generator)
+def search(scores: Tensor, beam: int, length_penalty: float, max_len: int) -> tuple:
+    """The best sentence and its score, in plain Python. `scores` `[beginning word]` are those of
+    the next word after a beginning, whose words are the digits of a number."""
+    words = scores.shape[1]
+    kept: list[tuple[float, float, list[int]]] = [(0.0, 0.0, [])]
+    for _ in range(max_len):
+        grown = []
+        for rank, total, beginning in kept:
+            if beginning[-1:] == [EOS]:
+                grown.append((rank, total, beginning))
+                continue
+            logp = scores[number(beginning, words)].log_softmax(-1).tolist()
+            for word in range(EOS, words):
+                new = total + logp[word]
+                length = len(beginning) + 1
+                grown.append((new / length**length_penalty, new, [*beginning, word]))
+        kept = sorted(grown, key=lambda entry: -entry[0])[:beam]
+    return kept[0][2], kept[0][1]
+
+
+def number(beginning: list[int], words: int) -> int:
+    return sum(word * words**i for i, word in enumerate(beginning))
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 2.0])
 @pytest.mark.parametrize("beam", [1, 2, 3])
+@pytest.mark.parametrize("batch", [1, 6])  # a search goes on until all its sentences have ended
 def test_beam_search_does_what_a_search_in_plain_python_does(
-    beam: int, length_penalty: float
+    batch: int, beam: int, length_penalty: float
 ) -> None:
-    batch, words, max_len = 6, 5, 4
-    scores = table(batch, words, max_len, seed=beam)
+    words, max_len = 5, 4
+    for _ in range(12 // batch):
+        scores = 3 * torch.randn(batch, words**max_len, words)
 
-    def number(beginning: list[int]) -> int:
-        return sum(word * words**i for i, word in enumerate(beginning[1:]))
+        def next_logits(tokens: Tensor, scores: Tensor = scores) -> Tensor:
+            copies = len(tokens) // batch
+            rows = [number(row[1:], words) for row in tokens.tolist()]
+            return torch.stack([scores[i // copies, row] for i, row in enumerate(rows)])
 
-    def next_logits(tokens: Tensor) -> Tensor:
-        copies = len(tokens) // batch
-        rows = [scores[i // copies, number(row)] for i, row in enumerate(tokens.tolist())]
-        return torch.stack(rows)
-
-    start = torch.full((batch, 1), BOS)
-    found = beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
-    for sentence in range(batch):
-        kept: list[tuple[float, float, list[int]]] = [(0.0, 0.0, [BOS])]
-        for _ in range(max_len):
-            grown = []
-            for rank, total, beginning in kept:
-                if beginning[-1] == EOS:
-                    grown.append((rank, total, beginning))
-                    continue
-                logp = scores[sentence, number(beginning)].log_softmax(-1).tolist()
-                for word in range(EOS, words):
-                    new = total + logp[word]
-                    grown.append((new / len(beginning) ** length_penalty, new, [*beginning, word]))
-            kept = sorted(grown, key=lambda entry: -entry[0])[:beam]
-        _, total, best = kept[0]
-        tokens = found.tokens[sentence].tolist()
-        assert tokens == best[1:] + [PAD] * (len(tokens) - len(best) + 1)
-        assert found.scores[sentence].item() == pytest.approx(total, abs=1e-5)
+        start = torch.full((batch, 1), BOS)
+        found = beam_search(next_logits, start, max_len, beam=beam, length_penalty=length_penalty)
+        for tokens, score, own in zip(found.tokens.tolist(), found.scores, scores, strict=True):
+            best, total = search(own, beam, length_penalty, max_len)
+            assert tokens == best + [PAD] * (len(tokens) - len(best))
+            assert score.item() == pytest.approx(total, abs=1e-5)
 
 
 def test_the_score_is_the_models_own(taught: Transformer) -> None:
