@@ -14,7 +14,7 @@ from language import BASE, of_base_size, run, transformer
 
 from attnbook.experiments import store
 
-RECORDED = (300,)
+RECORDED = (200,)
 CHANGES: dict[str, dict] = {
     "rms": {"normalizer": "rms"},
     "swiglu": {"activation": "swiglu"},
