@@ -24,10 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.costs import most_bytes
 from attnbook.efficient import linear_attention, window_attention
 from attnbook.experiments import store
-from attnbook.metrics import operations
+from attnbook.metrics import most_bytes, operations
 
 WIDTH, HEADS, WINDOW = 64, 2, 64
 LENGTHS = (256, 512, 1024, 2048, 4096)

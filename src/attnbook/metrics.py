@@ -1,14 +1,15 @@
-"""How good translations are: exact match, token accuracy, BLEU; where attention points; and how
-many operations a training step takes."""
+"""How good translations are: exact match, token accuracy, BLEU; where attention points; and what a
+computation costs: operations and memory."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from sacrebleu import BLEU
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnbook.data import PAD, Batch, NumberPair, Vocabulary
@@ -96,3 +97,26 @@ def operations(loss: Callable[[], Float[Tensor, ""]]) -> int:
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         loss().backward()
     return counter.get_total_flops()
+
+
+def most_bytes(run: Callable[[], object]) -> int:
+    """The most memory in bytes that a computation on the CPU holds at once.
+
+    What was there before does not count: weights and inputs made outside of `run`. Every call of
+    PyTorch's allocator counts, so that what a fused kernel takes for itself does too. The objects
+    that remember the steps for the backward pass are no tensors and do not count: they matter where
+    steps are many and small, as in a recurrent network.
+
+    Args:
+        run: is called once. Many small steps take long: the profiler notes each.
+    """
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        run()
+    assert found.profiler and found.profiler.kineto_results
+    events: list[Any] = found.profiler.kineto_results.events()
+    events = [event for event in events if event.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()  # negative when memory is given back
+        most = max(most, held)
+    return most
