@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from attnbook.data import PAD, Numbers
 from attnbook.experiments import store
 from attnbook.metrics import evaluate
-from attnbook.training import Cosine, train
-from attnbook.transformer import TINY, Block, Transformer, label_smoothing_loss
+from attnbook.training import Cosine, label_smoothing_loss, train
+from attnbook.transformer import TINY, Block, Transformer
 
 STEPS, BATCH, LR, WARMUP, EVERY = 480, 32, 0.004, 50, 20
 SEEDS = (0, 1, 2)

@@ -17,7 +17,7 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor
 
-from attnbook.data import Numbers
+from attnbook.data import Batch, Numbers
 from attnbook.experiments import store
 from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer, TransformerConfig
@@ -44,6 +44,12 @@ def trained(residual: bool, blocks: int, seed: int, steps: int = STEPS) -> Trans
     return model
 
 
+def numbers() -> Batch:
+    """The held-out numbers that every loss is taken on."""
+    held_out = [n for digits in range(1, 10) for n in task.held_out[digits]]
+    return task.encode(held_out[:: len(held_out) // NUMBERS])
+
+
 def direction(model: Transformer, generator: torch.Generator) -> list[Tensor]:
     """A random direction: every row of a matrix as long as the model's, zero for all else."""
     found = []
@@ -59,7 +65,7 @@ def surface(model: Transformer, seed: int, side: int = SIDE, extent: float = 1.0
     """Losses over the plane of two directions, `[b a]`; the model's own is in the middle."""
     generator = torch.Generator().manual_seed(seed)
     u, v = direction(model, generator), direction(model, generator)
-    batch = task.encode([n for d in range(1, 10) for n in task.held_out[d]][:: 732 // NUMBERS])
+    batch = numbers()
     weights = [w.clone() for w in model.parameters()]
     steps = torch.linspace(-extent, extent, side).tolist()
     found = torch.zeros(side, side)
