@@ -28,6 +28,7 @@ COLUMNS = ("lr", "warmup", "kind", "seed", "blocks", "norm")
 RUNS = [
     *product((0.01,), (0, 60), ("full",), SEEDS, BLOCKS, NORMS),
     *product((0.01,), (60,), ("plain", "detached"), SEEDS, (8,), ("post", "pre")),
+    *product((0.003, 0.03), (60,), ("full",), SEEDS, (8,), NORMS),
 ]
 RUNS.sort(key=lambda run: run[3])  # seed by seed
 task = Numbers(9)
