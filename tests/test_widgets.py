@@ -566,7 +566,7 @@ def test_diagram_follows_the_browser_and_python() -> None:
 
 
 def test_diagram_pictures_every_run() -> None:
-    widget = BlockDiagram(RUNS)
+    widget = BlockDiagram([*RUNS, {**RUNS[1], "off": ["heads"]}])
     widget.off = "mask"
     picture = Picture()
     widget.draw(picture)
@@ -576,9 +576,9 @@ def test_diagram_pictures_every_run() -> None:
     assert np.allclose(present, [[0, 4], [50, 0.2], [200, 0.75]])
     assert losses.get_ylabel() == "loss, no mask; dashed: whole model"
     names = [tick.get_text() for tick in bars.get_yticklabels()]
-    assert names == ["whole model", "no mask", "no residual", "no positions"]
+    assert names == ["whole model", "no mask", "no residual", "no positions", "one head"]
     shares = [bar.get_width() for bar in bars.patches if isinstance(bar, Rectangle)]
-    assert shares == pytest.approx([0.995, 0.0625, 0.25, 0.5])
+    assert shares == pytest.approx([0.995, 0.0625, 0.25, 0.5, 0.0625])
 
 
 # ---- LossSurface

@@ -130,9 +130,9 @@ class BlockDiagram(Figure):
             losses.plot(run["steps"], np.mean(run["loss"], axis=0), line, color=colour)
         losses.set_yscale("log")
         losses.set_xlabel("training step", fontsize=8)
-        solid = f"no {self.off}; dashed: whole model" if self.off else "whole model"
+        solid = f"{_without(self.off)}; dashed: whole model" if self.off else "whole model"
         losses.set_ylabel(f"loss, {solid}", fontsize=8)
-        names = ["whole model", *(f"no {part}" for part in self.parts())]
+        names = ["whole model", *(_without(part) for part in self.parts())]
         shares = [float(np.mean(run["exact"])) for run in self.runs]
         drawn = bars.barh(range(len(shares)), shares, color="#2b6cb0")
         bars.bar_label(drawn, [format_number(x, 2) for x in shares], padding=3, fontsize=8)
@@ -143,6 +143,10 @@ class BlockDiagram(Figure):
         for axes in (losses, bars):
             axes.tick_params(labelsize=7)
             axes.spines[["top", "right"]].set_visible(False)
+
+
+def _without(part: str) -> str:
+    return "one head" if part == "heads" else f"no {part}"
 
 
 def _checked(runs: Any) -> list[dict[str, Any]]:
