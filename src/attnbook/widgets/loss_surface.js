@@ -38,13 +38,14 @@ const within = (x, low, high) => Math.min(high, Math.max(low, x));
 
 function render({ model, el }) {
   const names = model.get("names"), title = model.get("title"), extent = model.get("extent");
-  let all, n, scale, theme; // the losses, points a side; `scale` and `theme` are made when needed
+  let all, n, scale, theme; // the losses, points a side, their scale; `theme` is made when needed
   let hover = null; // the point [i, j] under the pointer
   const unpack = () => {
     all = unpackHalf(model.get("surfaces"));
     n = Math.round(Math.sqrt(all.length / names.length));
-    scale = null;
+    rescale();
   };
+  const rescale = () => (scale = scaleOf(all, model.get("log")));
   unpack();
   const loss = (k, i, j) => all[(k * n + i) * n + j];
   const along = (i) => (2 * i) / (n - 1) - 1; // a point's place in -1..1
@@ -182,7 +183,6 @@ function render({ model, el }) {
     gradient.style.background = `linear-gradient(to right, ${theme.shades.filter((_, shade) => shade % 16 === 0)})`;
   }
   function draw() {
-    scale ??= scaleOf(all, model.get("log"));
     const a = model.get("azimuth"), e = model.get("elevation"), middle = (n - 1) / 2;
     turn.set(a, `${format(a, 0)}°`);
     tilt.set(e, `${format(e, 0)}°`);
@@ -206,7 +206,7 @@ function render({ model, el }) {
 
   // ---- life
   const changes = {
-    "change:azimuth": ask, "change:elevation": ask, "change:log": () => { scale = null; ask(); },
+    "change:azimuth": ask, "change:elevation": ask, "change:log": () => { rescale(); ask(); },
     "change:surfaces": () => { unpack(); ask(); },
   };
   for (const [event, react] of Object.entries(changes)) model.on(event, react);
