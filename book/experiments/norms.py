@@ -22,13 +22,13 @@ from attnbook.norms import LayerNorm
 from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer, TransformerConfig
 
-STEPS, BATCH, MEAN = 200, 32, 20
-NORMS, BLOCKS, SEEDS = ("none", "post", "pre"), (2, 4, 8, 12), (0, 1, 2)
+STEPS, BATCH, MEAN = 100, 32, 20
+NORMS, BLOCKS, SEEDS = ("none", "post", "pre"), (2, 6, 12), (0, 1, 2)
 COLUMNS = ("lr", "warmup", "kind", "seed", "blocks", "norm")
 RUNS = [
-    *product((0.01,), (0, 60), ("full",), SEEDS, BLOCKS, NORMS),
-    *product((0.01,), (60,), ("plain", "detached"), SEEDS, (8,), ("post", "pre")),
-    *product((0.003, 0.03), (60,), ("full",), SEEDS, (8,), NORMS),
+    *product((0.01,), (0, 40), ("full",), SEEDS, BLOCKS, NORMS),
+    *product((0.03,), (40,), ("full",), SEEDS, (6,), NORMS),
+    *product((0.01,), (40,), ("plain", "detached"), SEEDS, (6,), ("post", "pre")),
 ]
 RUNS.sort(key=lambda run: run[3])  # seed by seed
 task = Numbers(9)
