@@ -33,7 +33,7 @@ def taught() -> Transformer:
 
 
 def test_a_beam_of_one_is_greedy_decoding(taught: Transformer) -> None:
-    source = NUMBERS.encode(range(0, 1000, 23)).source
+    source = NUMBERS.encode(range(0, 1000, 83)).source
     found = taught.translate(source, max_len=9).tokens
     lengths = set()
     for row, sentence in zip(found.tolist(), source, strict=True):
@@ -98,6 +98,9 @@ def test_the_score_is_the_models_own(taught: Transformer) -> None:
     each = logp.gather(-1, found.tokens[..., None])[..., 0]
     expected = (each * (found.tokens != PAD)).sum(-1)
     torch.testing.assert_close(found.scores, expected, atol=1e-4, rtol=0)
+    assert found.scores.sum() > taught.translate(source, max_len=9).scores.sum() + 0.01
+    short = taught.translate(source, max_len=9, beam=4, length_penalty=5.0)
+    assert (short.tokens != PAD).sum() > (found.tokens != PAD).sum()  # a mean likes long ones
 
 
 @pytest.mark.parametrize(

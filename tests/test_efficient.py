@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn.functional import elu, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnbook import efficient
@@ -36,7 +36,8 @@ def full_window(q, k, v, window, *, causal):
 
 def full_linear(q, k, v, allowed):
     """The weights phi(q_i) . phi(k_j) of every pair, normalised: the quadratic form."""
-    weights = (elu(q) + 1) @ (elu(k) + 1).mT * allowed
+    phi_q, phi_k = (torch.where(x > 0, x + 1, x.exp()) for x in (q, k))
+    weights = phi_q @ phi_k.mT * allowed
     return (weights / weights.sum(-1, keepdim=True)) @ v
 
 
@@ -179,6 +180,13 @@ def test_nothing_to_attend_to_gives_zeros_and_no_nan_gradient(causal):
     assert out[1, :, 2:].ne(0).all()
     for slope in torch.autograd.grad(out.square().sum(), (q, k, v)):
         assert slope.isfinite().all()
+
+
+def test_weights_of_large_negative_vectors_are_not_rounded_away():
+    q, k, v = vectors(6, dtype=torch.float32)
+    out = linear_attention(q - 20, k - 18, v)
+    expected = full_linear((q - 20).double(), (k - 18).double(), v.double(), torch.ones(6, 6))
+    assert (out - expected).abs().max() < 1e-5
 
 
 def test_linear_attention_is_a_recurrent_network():

@@ -38,7 +38,23 @@ def test_atoms_are_words_with_capital_and_mark() -> None:
     ]
 
 
-@pytest.mark.parametrize("odd", ["1,000", "NATO", '"', "—", "$", "well-known", "end..", "McKinley"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "1,000",
+        "20th",
+        "NATO",
+        "B.",
+        "U.S.",
+        "naïve",
+        '"',
+        "—",
+        "$",
+        "well-known",
+        "end..",
+        "McKinley",
+    ],
+)
 def test_atoms_leave_out_what_the_task_does_not_ask(odd: str) -> None:
     found = atoms(f"we {odd} saw")
     assert None in found and found[0] == ("we", False, "") and found[-1] == ("saw", False, "")

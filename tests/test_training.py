@@ -56,6 +56,7 @@ def test_the_cosine_falls_from_the_rate_to_nothing_and_a_warm_up_leads_to_it():
     assert warm[:9] == pytest.approx([0.3 * (t + 1) / 8 for t in range(8)] + [0.3])
     assert warm[8:] == sorted(warm[8:], reverse=True) and 0 < warm[-1] < 0.001
     assert warm[8 + 16] == pytest.approx(0.15)  # half of the way down
+    assert [Cosine(0.3, steps)(t) for t in (steps, 2 * steps)] == [0, 0]
 
 
 def test_noam_is_the_papers_schedule():
@@ -223,6 +224,8 @@ def test_label_smoothing_is_pytorchs_and_the_definition(smoothing):
 
 
 def test_label_smoothing_at_extremes():
+    barred = torch.tensor([[0.5, 1.0, -torch.inf]])
+    assert label_smoothing_loss(barred, torch.tensor([1])).isfinite()
     logits = torch.tensor([[1e4, 0.0, -1e4]])
     assert label_smoothing_loss(logits, torch.tensor([0]), ignore_index=-1) == 0
     assert label_smoothing_loss(logits, torch.tensor([2]), 0.1, ignore_index=-1).isfinite()

@@ -17,6 +17,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3Rot
 
 from attnbook.data import BOS, PAD, Batch, pad_batch
 from attnbook.positions import sinusoidal
+from attnbook.training import label_smoothing_loss
 from attnbook.transformer import (
     BASE,
     MODERN,
@@ -174,8 +175,9 @@ def test_a_modern_block_is_llamas_and_qwens(
         ({"activation": "gelu"}, nn.TransformerEncoderLayer),
         ({"normalizer": "rms"}, nn.TransformerEncoderLayer),
         ({"residual": False}, nn.TransformerEncoderLayer),
-        ({"qk_norm": True}, nn.TransformerEncoderLayer),
+        ({"positions": "rotary"}, nn.TransformerEncoderLayer),
         ({"d_ff": 0}, nn.TransformerEncoderLayer),
+        ({"d_ff": 19}, nn.TransformerEncoderLayer),
         ({}, nn.TransformerDecoderLayer),
     ],
 )
@@ -183,6 +185,18 @@ def test_weights_of_another_block_are_refused(change: dict, reference: type) -> 
     theirs = reference(12, 3, 20, batch_first=True, norm_first=True)
     with pytest.raises(ValueError, match="reference must have this block's parts"):
         Block(replace(SMALL, **change)).load_torch(theirs)
+
+
+def test_weights_of_another_norm_or_attention_are_refused() -> None:
+    theirs = nn.TransformerEncoderLayer(12, 3, 20, layer_norm_eps=1e-9, norm_first=True)
+    with pytest.raises(ValueError, match="reference must have this block's parts"):
+        Block(SMALL).load_torch(theirs)
+    theirs = nn.TransformerEncoderLayer(12, 3, 20, activation=nn.ReLU(), norm_first=True)
+    with pytest.raises(ValueError, match="reference must have this block's parts"):
+        Block(SMALL).load_torch(theirs)
+    theirs = nn.TransformerEncoderLayer(12, 3, 20, norm_first=True)
+    with pytest.raises(ValueError, match="reference must have the sizes of this module"):
+        Block(replace(SMALL, qk_norm=True)).load_torch(theirs)
 
 
 def test_feed_forward_is_its_equation_at_every_position() -> None:
@@ -263,9 +277,8 @@ class TestEveryConfig:
     def test_every_parameter_learns(self, config: TransformerConfig) -> None:
         ours = model(config)
         ours.loss(Batch(sources(), targets())).backward()
-        rested = {"bias"} if config.norm == "none" else set()  # of keys: softmax forgets it
         for name, parameter in ours.named_parameters():
-            if not name.endswith("k.bias") and name.rpartition(".")[2] not in rested:
+            if not name.endswith("k.bias"):  # the same for all keys: softmax forgets it
                 assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
 
     def test_a_language_model_is_the_decoder_without_cross_attention(
@@ -317,6 +330,20 @@ def test_dropout_acts_in_training_alone() -> None:
     assert not torch.allclose(ours(source, target).logits, ours(source, target).logits)
 
 
+def test_dropout_acts_on_what_a_layer_adds_and_on_the_embeddings() -> None:
+    x = torch.randn(BATCH, TARGET, 12)
+    gone = replace(SMALL, norm="none", dropout=1.0)
+    assert torch.equal(Sublayer(Double(), gone).train()(x)[0], x)
+    encoder = TransformerEncoder(VOCAB, replace(gone, norm="pre")).train()
+    assert (encoder(sources()).states == 0).all()
+
+
+def test_learned_positions_end_where_the_config_says() -> None:
+    encoder = TransformerEncoder(VOCAB, replace(SMALL, positions="learned", max_len=SOURCE - 1))
+    with pytest.raises(ValueError, match="x must have at most 6 tokens"):
+        encoder(sources())
+
+
 def test_memory_and_cross_attention_go_together() -> None:
     x, memory = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
     with pytest.raises(ValueError, match=r"memory must be given .*, got one"):
@@ -347,6 +374,7 @@ def test_configs_are_frozen_and_the_presets_are_the_papers_and_a_tiny_one() -> N
     with pytest.raises(FrozenInstanceError):
         TINY.d_model = 3  # pyright: ignore[reportAttributeAccessIssue]
     assert (BASE.d_model, BASE.n_heads, BASE.d_ff, BASE.n_layers) == (512, 8, 2048, 6)
+    assert (BASE.norm, BASE.dropout) == ("post", 0.1)
     block = Block(BASE, cross=True)
     # Two attentions of four maps, the network, three norms, with all biases.
     expected = 2 * 4 * (512 * 512 + 512) + (2 * 512 * 2048 + 2048 + 512) + 3 * 2 * 512
@@ -361,4 +389,7 @@ def test_the_loss_counts_words_and_the_end_but_no_padding() -> None:
     losses = [ours.loss(Batch(source[:1], short)), ours.loss(Batch(source[1:], long))]
     expected = (2 * losses[0] + (TARGET - 1) * losses[1]) / (TARGET + 1)
     torch.testing.assert_close(ours.loss(both), expected, atol=1e-5, rtol=0)
-    assert ours.loss(both, 0.5) != ours.loss(both)
+    logits = ours(both.source, both.target[:, :-1]).logits
+    smooth = label_smoothing_loss(logits, both.target[:, 1:], 0.5)
+    torch.testing.assert_close(ours.loss(both, 0.5), smooth)
+    assert abs(smooth - ours.loss(both)) > 1e-3

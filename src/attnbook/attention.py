@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnbook.masks import causal_mask, masked_softmax
-from attnbook.norms import RMSNorm
+from attnbook.norms import RMSNorm, check_size
 from attnbook.positions import ScorePositions
 
 
@@ -48,11 +48,6 @@ class Score(nn.Module, ABC):
         self, query: Float[Tensor, "batch d_query"], prepared: Tensor
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against the prepared keys."""
-
-
-def _check_size(name: str, vectors: Tensor, size: int) -> None:
-    if vectors.shape[-1] != size:
-        raise ValueError(f"{name} must be of size {size}, got {vectors.shape[-1]}")
 
 
 class DotScore(Score):
@@ -122,14 +117,14 @@ class BilinearScore(Score):
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_query"]:
         """W h_j, the part that no query changes."""
-        _check_size("keys", keys, self.w.in_features)
+        check_size("keys", keys, self.w.in_features)
         return self.w(keys)
 
     def forward(
         self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_prepared"]
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
-        _check_size("query", query, self.w.out_features)
+        check_size("query", query, self.w.out_features)
         return torch.einsum("bd,bjd->bj", query, prepared)
 
 
@@ -160,7 +155,7 @@ class AdditiveScore(Score):
         self, keys: Float[Tensor, "batch key d_key"]
     ) -> Float[Tensor, "batch key d_hidden"]:
         """W1 h_j, the part that no query changes."""
-        _check_size("keys", keys, self.w1.in_features)
+        check_size("keys", keys, self.w1.in_features)
         return self.w1(keys)
 
     def forward(
@@ -169,7 +164,7 @@ class AdditiveScore(Score):
         prepared: Float[Tensor, "batch key d_hidden"],
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
-        _check_size("query", query, self.w2.in_features)
+        check_size("query", query, self.w2.in_features)
         return self.v(torch.tanh(prepared + self.w2(query)[:, None])).squeeze(-1)
 
 
@@ -200,14 +195,14 @@ class ConcatScore(Score):
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
         """The keys as they are: nothing can be computed before the query is known."""
-        _check_size("keys", keys, self.d_key)
+        check_size("keys", keys, self.d_key)
         return keys
 
     def forward(
         self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
     ) -> Float[Tensor, "batch key"]:
         """Scores of one query a sentence against its prepared keys."""
-        _check_size("query", query, self.d_query)
+        check_size("query", query, self.d_query)
         queries = query[:, None].expand(-1, prepared.shape[1], -1)
         return self.v(torch.tanh(self.w(torch.cat([queries, prepared], dim=-1)))).squeeze(-1)
 
@@ -263,7 +258,8 @@ class MultiHeadAttention(nn.Module):
             other heads.
 
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
-    Henry et al. 2020 (normalised queries and keys).
+    `qk_norm` as in Qwen 3; in Henry et al. 2020, whose idea it is, vectors of length 1 and one
+    learnt number stand in place of the root.
     """
 
     def __init__(
@@ -320,8 +316,8 @@ class MultiHeadAttention(nn.Module):
         if memory is not None and (causal or self.positions):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
         asked = x if memory is None else memory
-        _check_size("x", x, self.d_model)
-        _check_size("memory", asked, self.d_model)
+        check_size("x", x, self.d_model)
+        check_size("memory", asked, self.d_model)
         if mask is not None and (mask.ndim != 3 or mask.dtype != torch.bool):
             raise ValueError(
                 "mask must be boolean [batch query key]: padding_mask(tokens)[:, None],"
@@ -383,6 +379,7 @@ class MultiHeadAttention(nn.Module):
         theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
         mine = (self.d_model, self.n_heads, self.q.bias is not None)
         odd = reference.bias_k is not None or reference.add_zero_attn
+        odd = odd or isinstance(self.q_norm, RMSNorm)
         if (
             theirs != mine
             or odd

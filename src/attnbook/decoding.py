@@ -50,7 +50,8 @@ def beam_search(
         ValueError: if beam or max_len is below 1, beam is above the number of words to choose
             from, or length_penalty is below 0.
 
-    Source: Sutskever et al. 2014, section 3.2; Vaswani et al. 2017, section 6.1.
+    Source: Sutskever et al. 2014, section 3.2. Vaswani et al. 2017, section 6.1, divide by another
+    penalty, ((5 + length) / 6)^0.6, from Wu et al. 2016, section 7.
     """
     if beam < 1 or max_len < 1 or length_penalty < 0:
         raise ValueError(

@@ -3,7 +3,7 @@
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import elu, pad, scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 LEAST_BLOCK = 16  # queries in a block of a narrow window: fewer would be many small products
 CHUNK = 64  # queries in a chunk of causal linear attention, for which a sum is kept
@@ -157,7 +157,12 @@ def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
 
 def _features(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """phi(q), phi(k), and v with a one at its end, whose sum is the sum of the weights."""
-    return elu(q) + 1, elu(k) + 1, pad(v, (0, 1), value=1.0)
+    return _phi(q), _phi(k), pad(v, (0, 1), value=1.0)
+
+
+def _phi(x: Tensor) -> Tensor:
+    """elu(x) + 1: exp(x) below zero, written so that it is not rounded to 0 there."""
+    return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
 def _average(sums: Tensor) -> Tensor:

@@ -116,10 +116,10 @@ def patient(letter: str, model: Transformer) -> Transformer:
     sound, broken = ERRORS[letter]
     ill = copy.deepcopy(model)
     parts = [module for module in ill.modules() if type(module) is sound]
-    if not parts or model.encoder.config.n_kv_heads or model.encoder.config.qk_norm:
-        raise ValueError(
-            f"model must have a {sound.__name__}, and heads as in TINY, got {model.encoder.config}"
-        )
+    config = model.encoder.config
+    plain = config.n_kv_heads in (None, config.n_heads) and not config.qk_norm
+    if not parts or not plain or config.positions == "rotary":
+        raise ValueError(f"model must have a {sound.__name__}, and heads as in TINY, got {config}")
     for part in parts:
         part.__class__ = broken  # the same weights under other code
     return ill

@@ -1,7 +1,8 @@
 """Normalisation of vectors: layer norm and its simpler form, root mean square.
 
-Both compute with PyTorch's fused kernel, which is several times faster in training than the same
-equation in single steps; chapter 6 writes it out, and the tests hold the two equal.
+Both compute with PyTorch's functions: for layer norm that is a fused kernel, several times faster
+in training than the same equation in single steps. Chapter 6 writes it out, and the tests hold the
+two equal.
 """
 
 import torch
@@ -38,7 +39,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
-        _check_size(x, self.d)
+        check_size("x", x, self.d)
         return functional.layer_norm(x, (self.d,), self.weight, self.bias, self.eps)
 
 
@@ -66,10 +67,11 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
-        _check_size(x, self.d)
+        check_size("x", x, self.d)
         return functional.rms_norm(x, (self.d,), self.weight, self.eps)
 
 
-def _check_size(x: Tensor, d: int) -> None:
-    if x.shape[-1] != d:
-        raise ValueError(f"x must be of size {d}, got {x.shape[-1]}")
+def check_size(name: str, vectors: Tensor, size: int) -> None:
+    """Raises a ValueError that says so if vectors `[... size]` are of another size."""
+    if vectors.shape[-1] != size:
+        raise ValueError(f"{name} must be of size {size}, got {vectors.shape[-1]}")

@@ -20,7 +20,8 @@ from attnbook.speeches import speeches
 
 CAPITAL = "^"
 MARKS = tuple(".,;:?!")
-_ATOM = re.compile(r"[A-Za-z]+(?:['\N{RIGHT SINGLE QUOTATION MARK}][a-z]+)?|[^\s]")
+_PIECE = re.compile(r"\w+(?:['\N{RIGHT SINGLE QUOTATION MARK}]\w+)*|[^\w\s]")
+_WORD = re.compile(r"[AaIi]|[A-Za-z][a-z]+(?:\W[a-z]+)?|I\W[a-z]+")
 
 # A word in lower case, whether it has a capital, and the mark after it ("" for none).
 Atom = tuple[str, bool, str]
@@ -29,19 +30,19 @@ Atom = tuple[str, bool, str]
 def atoms(text: str) -> list[Atom | None]:
     """The words of a text with their capitals and marks; None for what the task leaves out.
 
-    Left out are numbers, words in capitals alone (but for "I" and "A"), and all signs that are not
-    in `MARKS`, such as quotation marks and dashes.
+    Left out are numbers, single letters but "A" and "I", words with a capital inside or with other
+    letters than A to Z, and all signs that are not in `MARKS`, such as quotation marks and dashes.
 
     Args:
         text: any text.
     """
     found: list[Atom | None] = []
-    for piece in _ATOM.findall(text):
+    for piece in _PIECE.findall(text):
         last = found[-1] if found else None
         if piece in MARKS:
             if last is not None:
                 found[-1] = (last[0], last[1], piece) if not last[2] else None
-        elif not piece[0].isalpha() or (len(piece) > 1 and piece[1:] != piece[1:].lower()):
+        elif not _WORD.fullmatch(piece):
             found.append(None)
         else:
             found.append((piece.lower(), piece[0].isupper(), ""))

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from tqdm.auto import trange
 
 from attnbook.data import PAD
@@ -25,7 +26,8 @@ class Cosine:
     """A learning rate that rises in a straight line, then falls to zero along half a cosine.
 
         lr_t = lr (t + 1) / warmup                                          t < warmup
-        lr_t = lr (1 + cos(pi (t - warmup) / (steps - warmup))) / 2         afterwards
+        lr_t = lr (1 + cos(pi (t - warmup) / (steps - warmup))) / 2         t < steps
+        lr_t = 0                                                            afterwards
 
     Args:
         lr: the highest learning rate.
@@ -51,7 +53,7 @@ class Cosine:
         if step < self.warmup:
             return self.lr * (step + 1) / self.warmup
         part = (step - self.warmup) / (self.steps - self.warmup)
-        return self.lr * (1 + math.cos(math.pi * part)) / 2
+        return self.lr * (1 + math.cos(math.pi * min(part, 1.0))) / 2
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,7 @@ def label_smoothing_loss(
 
         loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
 
-    averaged over the targets that count.
+    averaged over the targets that count; NaN if none does.
 
     Args:
         logits: `[... vocab]`, P = softmax(logits).
@@ -195,10 +197,12 @@ def label_smoothing_loss(
     """
     if not 0 <= smoothing <= 1:
         raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
-    counts = target != ignore_index
-    logp = logits[counts].log_softmax(-1)
-    right = logp.gather(-1, target[counts][..., None]).mean()
-    return -(1 - smoothing) * right - smoothing * logp.mean()
+    return cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        target.reshape(-1),
+        ignore_index=ignore_index,
+        label_smoothing=smoothing,
+    )
 
 
 def _save(

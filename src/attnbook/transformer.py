@@ -91,17 +91,17 @@ MODERN = TransformerConfig(
     qk_norm=True,
     bias=False,
 )
-"""What decoders have become since: the choices of Qwen 3; without `qk_norm` those of Llama."""
+"""What decoders have become since: its blocks are Qwen 3's; without `qk_norm` they are Llama's."""
 
 
 class FeedForward(nn.Module):
     """A network with one hidden layer, the same at every position.
 
         out = W_2 f(W_1 x + b_1) + b_2                    f = ReLU or GELU
-        out = W_2 (silu(W_3 x + b_3) * (W_1 x + b_1)) + b_2              "swiglu"
+        out = W_2 (silu(V x + c) * (W_1 x + b_1)) + b_2                  "swiglu"
 
-    with x and out `[d_model]`, W_1 and W_3 `[d_ff d_model]`, W_2 `[d_model d_ff]`, * elementwise.
-    W_1, W_2, W_3 are called `up`, `down` and `gate`.
+    with x and out `[d_model]`, W_1 and V `[d_ff d_model]`, W_2 `[d_model d_ff]`, b_1 and c
+    `[d_ff]`, b_2 `[d_model]`, * elementwise. W_1, W_2, V are called `up`, `down` and `gate`.
 
     Args:
         config: gives d_model, d_ff, activation and bias.
@@ -262,15 +262,19 @@ class Block(nn.Module):
         attentions = [self.attention] if self.cross is None else [self.attention, self.cross]
         theirs = (
             "pre" if reference.norm_first else "post",
-            reference.activation.__name__,
+            getattr(reference.activation, "__name__", "another"),
+            reference.linear1.out_features,
             2 if isinstance(reference, nn.TransformerDecoderLayer) else 1,
+            reference.norm1.eps,
         )
-        mine = (self.config.norm, self.config.activation, len(attentions))
-        odd = not self.config.residual or self.config.normalizer != "layer" or self.config.qk_norm
+        config = self.config
+        eps = getattr(self.attention.norm, "eps", None)
+        mine = (config.norm, config.activation, config.d_ff, len(attentions), eps)
+        odd = not config.residual or config.normalizer != "layer" or config.positions == "rotary"
         if theirs != mine or odd or self.feed_forward is None:
             raise ValueError(
-                "reference must have this block's parts, (norm, activation, attentions) ="
-                f" {mine}, got {theirs} for {self.config}"
+                "reference must have this block's parts, (norm, activation, d_ff, attentions,"
+                f" eps) = {mine}, got {theirs} for {config}"
             )
         for own, name in zip(attentions, ("self_attn", "multihead_attn"), strict=False):
             own.layer.load_torch(getattr(reference, name))
