@@ -587,7 +587,7 @@ def test_diagram_pictures_every_run() -> None:
 def bowls(n: int = 5, k: int = 2) -> np.ndarray:
     """Surfaces [k, n, n], none of them alike or symmetric."""
     x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2, indexing="ij")
-    return np.stack([0.5 + (1 + m) * x**2 + 3 * y**2 + 0.3 * x - 0.2 * y for m in range(k)])
+    return np.stack([0.5 + m + (1 + m) * x**2 + 3 * y**2 + 0.3 * x - 0.2 * y for m in range(k)])
 
 
 @pytest.mark.parametrize(
@@ -647,7 +647,7 @@ def test_surface_follows_the_browser_and_python() -> None:
     tensor = torch.tensor(bowls()).requires_grad_()
     widget = LossSurface(tensor, ["with", "without"], extent=2, log=True)
     assert widget.log and not LossSurface(tensor, ["with", "without"]).log
-    assert widget.centres() == pytest.approx([0.5, 0.5])
+    assert widget.centres() == pytest.approx([0.5, 1.5])
     widget.set_state({"azimuth": -180, "elevation": 90, "log": False})
     assert (widget.azimuth, widget.elevation, widget.log) == (-180, 90, False)
     changes = {"azimuth": 181, "elevation": -1, "extent": 0, "names": ["one"], "surfaces": bowls(7)}
@@ -659,7 +659,7 @@ def test_surface_follows_the_browser_and_python() -> None:
     with pytest.raises(ValueError, match=r"azimuth must be -180\.\.180 degrees, not nan"):
         widget.azimuth = np.nan
     widget.surfaces = 2 * bowls()
-    assert widget.centres() == pytest.approx([1, 1])
+    assert widget.centres() == pytest.approx([1, 3])
 
 
 @pytest.mark.parametrize("log", [True, False])

@@ -267,7 +267,7 @@ def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     over = "el.querySelector('canvas').dispatchEvent(new PointerEvent('pointermove'))"
     page.evaluate(f"(new_) => (model.fromKernel('surfaces', bytes(new_)), {over})", new)
     page.evaluate(FRAME)  # a pointer may come before the frame that draws them
-    assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 1.000 at")
+    assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 3.000 at")
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate(f"[...{angles}, unsaved.size]") == [35, 30, False, 0]
     finish(page, errors)

@@ -302,20 +302,20 @@ VIEWS = ((0, 0), (0, 90), (35, 30), (-100, 60), (180, 15))
 def test_surface_marks_the_trained_weights(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page(theme=theme)
     losses = widgets()[BOWLS].surfaces
-    height = 0.0
+    canvases = widget(page, BOWLS).locator("canvas")
+    places = []
     for log in (0, 1):
         f = np.log if log else np.array
-        height = (f(losses[0, 2, 2]) - f(losses.min())) / (f(losses.max()) - f(losses.min()))
+        heights = (f(losses[:, 2, 2]) - f(losses.min())) / (f(losses.max()) - f(losses.min()))
         for azimuth, elevation in VIEWS:
             look(page, "bowls", azimuth=azimuth, elevation=elevation, log=log)
-            for n in range(2):
-                place = seen(0, 0, height, azimuth, elevation)
-                pixel = colour(widget(page, BOWLS).locator("canvas").nth(n), place)
-                assert tuple(pixel) == (*MARK[theme], 255), (log, azimuth, elevation)
+            places = [seen(0, 0, height, azimuth, elevation) for height in heights]
+            for n, place in enumerate(places):
+                pixel = tuple(colour(canvases.nth(n), place))
+                assert pixel == (*MARK[theme], 255), (n, log, azimuth, elevation)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     settle(page)
-    pixel = colour(widget(page, BOWLS).locator("canvas").first, seen(0, 0, height, *VIEWS[-1]))
-    assert tuple(pixel) == (*MARK["dark"], 255)  # painted anew for another theme
+    assert tuple(colour(canvases.first, places[0])) == (*MARK["dark"], 255)  # painted anew
 
 
 def shades(page: Page, n: int, losses: np.ndarray, **state: int) -> np.ndarray:
