@@ -1,11 +1,11 @@
 """Chapter 6: the loss around trained weights, with and without residual connections.
 
-`make experiments NAME=surface` trains Transformers of two blocks on `numbers` and computes the loss
-on the same numbers at weights w + a u + b v, where w are the trained weights, a and b run over a
-grid from -1 to 1, and u, v are two random directions, *filter-normalised*: each row of each matrix
-is as long as the same row of w; gains and biases stay (Li et al. 2018, section 4). A row of the
-table is a row of a grid: `row` counts b, the columns `at_0` to `at_20` are the losses for each a,
-in nats a morpheme; `directions` is the seed of u and v.
+`make experiments NAME=surface` trains Transformers of two or four blocks on `numbers` and computes
+the loss on the same numbers at weights w + a u + b v, where w are the trained weights, a and b run
+over a grid from -1 to 1, and u, v are two random directions, *filter-normalised*: each row of each
+matrix is as long as the same row of w; gains and biases stay (Li et al. 2018, section 4). A row of
+the table is a row of a grid: `row` counts b, the columns `at_0` to `at_20` are the losses for each
+a, in nats a morpheme; `directions` is the seed of u and v.
 """
 
 import os
@@ -23,15 +23,16 @@ from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer, TransformerConfig
 
 STEPS, BATCH, LR, WARMUP, SIDE, NUMBERS = 500, 32, 0.005, 50, 21, 64
-SEEDS, DIRECTIONS = (0, 1, 2), (0, 1)
+RUNS = [*product((2,), (0, 1, 2), (1, 0)), *product((4,), (0,), (1, 0))]
+DIRECTIONS = (0, 1)
 task = Numbers(9)
 
 
-def trained(residual: bool, seed: int, steps: int = STEPS) -> Transformer:
-    """A trained model of one block in the encoder and one in the decoder."""
+def trained(residual: bool, seed: int, blocks: int = 2, steps: int = STEPS) -> Transformer:
+    """A trained model; half of the blocks are in the encoder, half in the decoder."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    config = TransformerConfig(32, 4, 64, 1, residual=residual)
+    config = TransformerConfig(32, 4, 64, blocks // 2, residual=residual)
     model = Transformer(len(task.source_vocab), len(task.target_vocab), config)
     train(
         model,
@@ -79,13 +80,14 @@ def surface(model: Transformer, seed: int, side: int = SIDE, extent: float = 1.0
 
 def rows() -> Iterator[dict]:
     """All surfaces, one after another."""
-    for seed, residual in product(SEEDS, (1, 0)):
-        model = trained(bool(residual), seed)
+    for blocks, seed, residual in RUNS:
+        model = trained(bool(residual), seed, blocks=blocks)
         for directions in DIRECTIONS:
             losses = surface(model, directions)
-            print(seed, residual, directions, losses[SIDE // 2, SIDE // 2], flush=True)
+            print(blocks, seed, residual, directions, losses[SIDE // 2, SIDE // 2], flush=True)
             for i, line in enumerate(losses.tolist()):
-                row = {"residual": residual, "seed": seed, "directions": directions, "row": i}
+                row = {"residual": residual, "blocks": blocks, "seed": seed}
+                row |= {"directions": directions, "row": i}
                 yield row | {f"at_{j}": round(loss, 4) for j, loss in enumerate(line)}
 
 
