@@ -647,6 +647,8 @@ def test_surface_follows_the_browser_and_python() -> None:
     tensor = torch.tensor(bowls()).requires_grad_()
     widget = LossSurface(tensor, ["with", "without"], extent=2, log=True)
     assert widget.log and not LossSurface(tensor, ["with", "without"]).log
+    for most in (100, 101):  # logarithmic above a hundredfold
+        assert LossSurface(np.where(bowls() > 3, most, 1), ["a", "b"]).log == (most > 100)
     assert widget.centres() == pytest.approx([0.5, 1.5])
     widget.set_state({"azimuth": -180, "elevation": 90, "log": False})
     assert (widget.azimuth, widget.elevation, widget.log) == (-180, 90, False)

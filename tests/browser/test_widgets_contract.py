@@ -78,6 +78,7 @@ def finish(page: Page, errors: list[str]) -> None:
     page.evaluate("cleanup()")
     assert page.evaluate("[listeners.size, el.childNodes.length]") == [0, 0]
     page.evaluate("void (model.set = () => { throw new Error('set after the cleanup'); })")
+    page.evaluate("void (model.get = () => { throw new Error('drawn after the cleanup'); })")
     page.evaluate("location.hash = '#w.kept=query:0;temperature:3'")  # nothing listens any more
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.evaluate(FRAME)
@@ -243,6 +244,8 @@ def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
 def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
     errors = start(page, LossSurface(bowls(), ["a", "b"], name="kept"), attached)
+    widths = page.locator("canvas").evaluate_all("(all) => all.map((each) => each.width > 310)")
+    assert widths == [True, True]  # painted though attached late
     angles = "['azimuth', 'elevation', 'log'].map(model.get)"
     page.locator(".attn-surfaces").focus()
     page.keyboard.press("ArrowRight")
@@ -261,8 +264,6 @@ def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.evaluate(FRAME)
     assert page.locator(".attn-value").all_text_contents() == ["-7°", "85°"]
     assert not page.get_by_role("checkbox").is_checked()
-    widths = page.locator("canvas").evaluate_all("(all) => all.map((each) => each.width > 100)")
-    assert widths == [True, True]
     new = encoded(LossSurface(2 * bowls(), ["a", "b"]).get_state()["surfaces"])
     over = "el.querySelector('canvas').dispatchEvent(new PointerEvent('pointermove'))"
     page.evaluate(f"(new_) => (model.fromKernel('surfaces', bytes(new_)), {over})", new)
