@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, elu, glu, pad
 from attnbook import experiments
 from attnbook.speeches import VOCAB, windows
 from attnbook.training import Cosine, train
-from attnbook.transformer import TransformerConfig, TransformerDecoder
+from attnbook.transformer import Stack, TransformerConfig, TransformerDecoder
 
 SEEDS = pytest.mark.parametrize("seed", [1, 2])
 LENGTH = 64
@@ -53,7 +53,7 @@ def character_model(seed, *, neighbours=False, steps=150):
 @torch.no_grad()
 def bits(model, pieces, mask=None):
     """Bits that each character of a piece needs, meaned over pieces."""
-    states = super(TransformerDecoder, model).forward(pieces[:, :-1], mask=mask, causal=True).states
+    states = Stack.forward(model, pieces[:, :-1], mask=mask, causal=True).states
     logits = states @ model.embedding.weight.T
     return cross_entropy(logits.mT, pieces[:, 1:], reduction="none").mean(0) / math.log(2)
 

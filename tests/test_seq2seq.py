@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -124,7 +126,7 @@ def test_the_last_state_of_a_one_way_encoder_is_that_of_the_last_word():
 
 
 def test_two_way_stacked_encoder_against_our_own_gru_in_both_directions():
-    encoder = model("deep").encoder
+    encoder: Any = model("deep").encoder
     memory = encoder(SOURCE)
 
     def direction(layer, suffix, x):
