@@ -33,6 +33,9 @@ class TinyTemperature(Tiny): ...
 """
 
 
+ERROR = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
+
+
 def plain(*sources: str) -> nbformat.NotebookNode:
     cells = [new_code_cell(textwrap.dedent(source).strip()) for source in sources]
     return new_notebook(cells=[new_markdown_cell("Some prose."), *cells])
@@ -40,8 +43,8 @@ def plain(*sources: str) -> nbformat.NotebookNode:
 
 def store(nb: nbformat.NotebookNode, folder: pathlib.Path, name: str = "01_tiny") -> pathlib.Path:
     path = folder / "book" / f"{name}.ipynb"
-    path.parent.mkdir(exist_ok=True)
-    nbformat.write(nb, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(nb), encoding="utf-8")
     return path
 
 
@@ -202,7 +205,7 @@ def test_stale_copies_are_caught_and_refreshed(nb, check):
     model["state"]["_anywidget_id"] = f"attnbook.widgets.{name}"
     assert f"copies of {name} are stale" in check(nb)
     assert notebooks.refresh(nb, sources) == [name]
-    assert (model["state"]["_esm"], model["state"]["_css"]) == sources.load(name)
+    assert sources.stored(name).items() <= model["state"].items()
     assert check(nb) == ""
 
 
@@ -259,8 +262,7 @@ def test_an_output_of_one_machine_is_caught(nb, check, text):
 
 
 def test_a_stored_error_is_caught(nb, check):
-    error = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
-    notebooks.code_cells(nb)[3].outputs.append(error)
+    notebooks.code_cells(nb)[3].outputs.append(ERROR)
     assert "code cell 4 stores an error" in check(nb)
 
 
@@ -301,6 +303,68 @@ def test_a_chapter_needs_widgets_prose_and_the_package(nb, tmp_path):
     assert "does not import attnbook" in found
     assert "does not install attnbook==" in found
     assert "words of prose to" in found
+
+
+# assignments, which a reader completes, and solutions
+
+
+def template() -> nbformat.NotebookNode:
+    return plain("from attnbook import masks", "def attend(q, k):\n    raise NotImplementedError")
+
+
+def test_an_assignment_is_stored_as_a_reader_opens_it(tmp_path):
+    path = store(template(), tmp_path, "assignments/attention")
+    assert checks.problems(path) == []
+    (found, _) = checks.problems(store(template(), tmp_path, "attention"))
+    assert "was not executed" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda cell: cell.update(execution_count=3),
+            "stores a run of the cell 'def attend(q, k):",
+        ),
+        (lambda cell: cell.outputs.append(ERROR), "stores a run of the cell 'def attend(q, k):"),
+        (lambda cell: cell.metadata.update(claims=["C01"]), "shows a claim"),
+        (lambda cell: cell.update(colour="red"), "is no valid notebook: Additional properties"),
+    ],
+    ids=["a count", "an error", "a claim", "no notebook"],
+)
+def test_an_assignment_that_was_run_or_claims_is_caught(tmp_path, change, said):
+    nb = template()
+    change(nb.cells[-1])
+    found = checks.problems(store(nb, tmp_path, "assignments/attention"))
+    assert len(found) == 1 and said in found[0]
+
+
+def test_widgets_of_a_run_are_caught_in_an_assignment(nb, tmp_path):
+    for cell in notebooks.code_cells(nb):
+        cell.outputs, cell.execution_count, cell.metadata["claims"] = [], None, []
+    (found,) = checks.problems(store(nb, tmp_path, "assignments/attention"))
+    assert "stores widgets of a run" in found
+
+
+@pytest.mark.parametrize("listed", ["attention", "solutions/attention"])
+def test_a_solution_is_run_and_on_no_page(nb, tmp_path, listed):
+    contents = f"format: jb-book\nroot: book/index\nchapters:\n  - file: book/{listed}\n"
+    (tmp_path / "_toc.yml").write_text(contents)
+    path = store(nb, tmp_path, "solutions/attention")
+    found = checks.problems(path)
+    assert found == [
+        "attention.ipynb: is on the site: a solution stands in no table of contents"
+    ] * (listed == "solutions/attention")
+    notebooks.code_cells(nb)[4].source = "assert 1 + 1 > 1"
+    assert "edited and not run again" in "\n".join(checks.problems(store(nb, tmp_path, path.stem)))
+
+
+def test_chapters_and_solutions_are_executed(tmp_path):
+    names = ["01_tiny", "assignments/attention", "solutions/attention"]
+    paths = [store(template(), tmp_path, name) for name in names]
+    assert notebooks.every(tmp_path / "book") == paths
+    assert notebooks.executed(tmp_path / "book") == [paths[0], paths[2]]
+    assert [path for path in paths if notebooks.is_chapter(path)] == [paths[0]]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
@@ -31,8 +31,9 @@ from attnbook.widgets import (
     _source,
     format_number,
 )
+from attnbook.widgets.block_diagram import PARTS
 from attnbook.widgets.rotary_dial import positioned
-from attnbook.widgets.temperature import softmax
+from attnbook.widgets.softmax_temperature import softmax
 
 FOLDER = Path(_source.__file__).parent
 QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
@@ -87,10 +88,10 @@ def changed(row: int, column: int, value: float) -> np.ndarray:
         (changed(2, 3, 0.1), r"row 2 \('vierzig'\) must sum to 1.*its sum is 1.1"),
         (changed(1, 0, 0.5), r"row 1 \('und'\) must sum to 1.*its sum is 0.5"),
         (changed(0, 0, np.inf), r"row 0 \('zwei'\).*its sum is inf"),
-        (ROWS[0], r"\[\.\.\., query, key\], not of shape \(4,\)"),
-        (ROWS[:2], "3 queries for weights of shape .2, 4.: expected 2"),
-        (ROWS[:, :3] / 0.9, "4 keys for weights of shape .3, 3.: expected 3"),
-        (ROWS.T, "3 queries for weights of shape .4, 3.: expected 4"),
+        (ROWS[0], r"weights must be \[\.\.\., query, key\].* not of shape \(4,\)"),
+        (ROWS[:2], r"of shape \(3, 4\), as .* queries and keys have it, not of shape \(2, 4\)"),
+        (ROWS[:, :3] / 0.9, r"of shape \(3, 4\), as .* not of shape \(3, 3\)"),
+        (ROWS.T, r"of shape \(3, 4\), as .* not of shape \(4, 3\)"),
         ([[0.5, 0.5], [1.0]], "weights must be a full array of numbers"),
         ("none", "weights must be a full array of numbers"),
         (np.zeros((0, 3, 4)), "holds no weight"),
@@ -118,8 +119,8 @@ def test_refusal_names_the_map() -> None:
         ({"other": ROWS[:, :3]}, r"other has shape \(3, 3\); it must be \(2, 3, 4\)"),
         ({"keys": ["a", "b", "c", "\ud83d"]}, "keys must be Unicode text; half a character"),
         ({"names": ["one"]}, "names must be 2 texts, not 1"),
-        ({"axes": [("head", ["a"])]}, r"axes give \(1,\) labels; .* weights are \(2,\)"),
-        ({"axes": [("head", "ab")]}, "labels of axis 'head' must be a list"),
+        ({"axes": [("head", ["a"])]}, r"of shape \(1, 3, 4\), as axes.* not of shape \(2, 3, 4\)"),
+        ({"axes": [("head", "ab")]}, "axes: labels of 'head' must be a list"),
         ({"name": "Learnt map"}, "name must be like 'learnt-map'"),
         ({"name": "a&b"}, "name must be like 'learnt-map'"),
     ],
@@ -136,7 +137,7 @@ def test_heatmap_limits() -> None:
     assert AttentionHeatmap([[1]], ["a"], ["b"]).weights.shape == (1, 1)
     with pytest.raises(ValueError, match="129 x 129; a map has at most 128 x 128"):
         AttentionHeatmap(np.eye(129), tokens, tokens)
-    with pytest.raises(ValueError, match="take 1,015,808 bytes at 2 a weight, more than 1,000,000"):
+    with pytest.raises(ValueError, match="a weight, take 1,015,808 bytes, more than 1,000,000"):
         AttentionHeatmap(np.stack([np.eye(128)] * 31), tokens[:128], tokens[:128])
 
 
@@ -178,7 +179,7 @@ def test_heatmap_state_follows_python() -> None:
     assert widget.weights[0, 0, 1] == pytest.approx(0.7, abs=1e-5)
     with pytest.raises(ValueError, match=r"row 2 \('vierzig'\), step 2 holds NaN"):
         widget.weights = np.stack([ROWS, changed(2, 1, np.nan)])
-    with pytest.raises(ValueError, match="weights must keep its shape"):
+    with pytest.raises(ValueError, match=r"shape \(2, 3, 4\), .* not of shape \(3, 4\)"):
         widget.weights = ROWS
 
 
@@ -233,6 +234,30 @@ def test_rows_at_the_edge_of_the_tolerance() -> None:
         widget.weights = np.full((1, 120), 547.2 / 65535)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("keys", [2, 17, 128])
+def test_a_softmax_of_any_precision_is_shown(dtype: torch.dtype, keys: int) -> None:
+    logits = torch.randn(64, 128, keys) * torch.rand(64, 1, 1) * 8
+    weights = torch.softmax(logits.to(dtype), -1)
+    sums = weights.double().sum(-1)
+    worst = weights[int((sums - 1).abs().amax(-1).argmax())]
+    assert abs(worst.double().sum(-1) - 1).max() > torch.finfo(dtype).eps / 8  # rounding is seen
+    tokens = [[str(i) for i in range(size)] for size in worst.shape]
+    for given_ in (worst, worst.float().numpy()):  # a softmax may be widened before it is shown
+        widget = AttentionHeatmap(given_, *tokens, other=worst)
+        assert np.abs(widget.weights - worst.double().numpy()).max() <= 0.5 / 65535 + 1e-12
+    again = AttentionHeatmap(widget.weights, *tokens)  # what was kept can be given again
+    again.weights = again.weights[::-1]
+    for share in (0.9, 0.985, 1.015):
+        with pytest.raises(ValueError, match=r"weights: row 0 .* must sum to 1"):
+            AttentionHeatmap((share * worst.double()).to(dtype), *tokens)
+
+
+def test_only_rounded_weights_get_the_slack_of_rounding() -> None:
+    with pytest.raises(ValueError, match=r"its sum is 0\.996"):
+        AttentionHeatmap(torch.softmax(torch.randn(1, 9), -1) * 0.996, ["q"], ["k"] * 9)
+
+
 def test_axes_have_names_without_being_named() -> None:
     assert AttentionHeatmap([ROWS] * 2, QUERIES, KEYS).axes == [["map", ["1", "2"]]]
     four = AttentionHeatmap([[ROWS], [ROWS]], QUERIES, KEYS).axes
@@ -248,10 +273,14 @@ def test_axes_have_names_without_being_named() -> None:
         ([1, np.nan, 2], {}, "logits: row 0 holds NaN or plus infinity; its sum is nan"),
         ([1, np.inf, 2], {}, "logits: row 0 holds NaN or plus infinity; its sum is inf"),
         ([-np.inf] * 3, {}, "logits: row 0 holds only minus infinity"),
-        ([1, 2], {}, "3 labels for logits of shape .2,."),
+        ([1, 2], {}, r"logits must be .* for 3 labels and 0 contexts, not \(2,\)"),
         ([[[1, 2, 3]]], {}, "logits must be .label. or .context, label."),
-        ([[1, 2, 3]], {}, "0 contexts for logits of shape .1, 3."),
-        ([1, 2, 3], {"contexts": ["x"]}, "1 contexts for logits of shape .3,."),
+        ([[1, 2, 3]], {}, r"logits must be .* for 3 labels and 0 contexts, not \(1, 3\)"),
+        (
+            [1, 2, 3],
+            {"contexts": ["x"]},
+            r"for 3 labels and 1 contexts, not \(3,\)",
+        ),
         ([[1, 2, 3], [1, np.nan, 3]], {"contexts": ["x", "y"]}, "row 1 holds NaN"),
         ([1, 2, 3], {"temperature": -1}, "temperature must be .* at least 0, not -1"),
         ([1, 2, 3], {"temperature": np.nan}, "temperature must be .* at least 0, not nan"),
@@ -406,9 +435,9 @@ def test_explorer_follows_the_browser_and_python() -> None:
 
 def test_explorer_pictures_the_vectors() -> None:
     widget = PositionExplorer(6, 9, base=100, position=4, pair=1)
-    picture = Picture()
-    widget.draw(picture)
-    map_, waves, products = picture.axes
+    figure = Figure()
+    widget.draw(figure)
+    map_, waves, products = figure.axes
     p = sinusoidal(9, 6, 100.0).double().numpy()
     assert np.array_equal(np.asarray(map_.images[0].get_array()), p.T)
     sine, cosine, _ = (line.get_ydata() for line in waves.lines)
@@ -453,8 +482,8 @@ def test_dial_follows_the_browser_and_python() -> None:
 
 
 def test_dial_turns_as_rotary_does_and_adds_as_sinusoidal_does() -> None:
-    q, k = torch.randn(2, 1, 1, 9, 2).double()
-    turned, _ = Rotary(2).rotate(q, k)  # two numbers turn by one radian a position
+    q = torch.randn(1, 1, 9, 2).double()
+    turned = Rotary(2).rotate(q, torch.arange(9)[None])  # two numbers: one radian a position
     added = q + sinusoidal(9, 2)
     for n in range(9):
         vector = q[0, 0, n].numpy()
@@ -479,9 +508,9 @@ def test_dial_pictures_every_pair_and_the_present_one() -> None:
     widget = RotaryDial(i=12, j=7, theta=0.3)
     for mode, spread in (("rotate", 0), ("add", 1)):
         widget.mode = mode
-        picture = Picture()
-        widget.draw(picture)
-        pairs, present = (line.get_xydata() for line in picture.axes[1].lines)
+        figure = Figure()
+        widget.draw(figure)
+        pairs, present = (line.get_xydata() for line in figure.axes[1].lines)
         scores = np.asarray(pairs)[np.asarray(pairs)[:, 0] == 5, 1]
         assert len(scores) == 60
         assert np.ptp(scores) == pytest.approx(0, abs=1e-12) if not spread else np.ptp(scores) > 1
@@ -568,9 +597,9 @@ def test_diagram_follows_the_browser_and_python() -> None:
 def test_diagram_pictures_every_run() -> None:
     widget = BlockDiagram([*RUNS, {**RUNS[1], "off": ["heads"]}])
     widget.off = "mask"
-    picture = Picture()
-    widget.draw(picture)
-    losses, bars = picture.axes
+    figure = Figure()
+    widget.draw(figure)
+    losses, bars = figure.axes
     whole, present = (line.get_xydata() for line in losses.lines)
     assert np.allclose(whole, [[0, 4], [50, 1.5], [200, 0.02]])
     assert np.allclose(present, [[0, 4], [50, 0.2], [200, 0.75]])
@@ -616,7 +645,7 @@ def test_surface_refuses(surfaces: Any, says: str) -> None:
     ("options", "says"),
     [
         ({"names": ["with"]}, "names must be 2 texts, not 1"),
-        ({"names": "ab"}, "names must be a list of tokens, not one string"),
+        ({"names": "ab"}, "names must be a list of tokens, not 'ab'"),
         ({"extent": 0}, "extent must be a number above 0, not 0"),
         ({"extent": np.nan}, "extent must be a number above 0, not nan"),
         ({"extent": np.inf}, "extent must be a number above 0, not inf"),
@@ -675,11 +704,11 @@ def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Axes3D, "plot_surface", plot)
     widget = LossSurface(bowls(), ["with", "without"], extent=2, log=log)
     widget.set_state({"azimuth": 20, "elevation": 40})
-    picture = Picture()
-    widget.draw(picture)
+    figure = Figure()
+    widget.draw(figure)
     f = np.log10 if log else np.array
     limits = f([widget.surfaces.min(), widget.surfaces.max()])
-    panels: Any = picture.axes
+    panels: Any = figure.axes
     assert [axes.get_title() for axes in panels] == ["with", "without"]
     for axes in panels:
         assert axes.collections[0].get_clim() == pytest.approx(limits)
@@ -723,6 +752,31 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
     assert repr(contexts) == "SoftmaxTemperature(1 labels, 2 contexts, temperature 0)"
 
 
+def test_what_is_refused_takes_back_what_was_set_with_it() -> None:
+    widget = AttentionHeatmap(np.stack([ROWS, ROWS]), QUERIES, KEYS)
+    widget.query, widget.key = 0, 1
+    before, told = widget.weights, []
+    widget.observe(told.append, ["query", "key", "weights", "title"])
+    with pytest.raises(ValueError, match=r"key must be -1 \(none\) or 0..3, not 4"):
+        widget.set_state({"query": 2, "title": "new", "key": 4})  # the browser sends all at once
+
+    def set_together() -> None:
+        with widget.hold_trait_notifications():
+            widget.query = 1
+            widget.weights = np.stack([ROWS, changed(2, 1, np.nan)])
+
+    with pytest.raises(ValueError, match="holds NaN"):
+        set_together()
+    assert (widget.query, widget.key, widget.title) == (0, 1, "") and widget.weights is before
+    assert not told
+
+
+def test_of_several_faults_the_first_is_told() -> None:
+    """Whatever the order of a set, which changes from run to run."""
+    with pytest.raises(ValueError, match=r"logits must be .* for 2 labels"):
+        SoftmaxTemperature([1, 2, 3], ["a", "b"], temperature=-1, top=0, name="a b")
+
+
 def test_names_are_stable_and_tell_contents_apart() -> None:
     first, again = each()[0].name, each()[0].name
     other = AttentionHeatmap(ROWS[::-1], QUERIES, KEYS).name
@@ -756,9 +810,9 @@ def test_picture_shows_the_weights() -> None:
 def test_picture_draws_the_largest_and_the_rest() -> None:
     logits = np.array([0.5, 3.0, -1.0, 2.0, 1.0, 0.0])
     widget = SoftmaxTemperature(logits, list("abcdef"), top=2, temperature=0.5)
-    picture = Picture()
-    widget.draw(picture)
-    (axis,) = picture.axes
+    figure = Figure()
+    widget.draw(figure)
+    (axis,) = figure.axes
     p = softmax(logits, 0.5)
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["b", "d", "4 others"]
     drawn = [bar.get_width() for bar in axis.patches if isinstance(bar, Rectangle)]
@@ -772,9 +826,9 @@ def test_picture_stretches_its_colours() -> None:
     widget = AttentionHeatmap(weights, QUERIES, KEYS, other=np.zeros((3, 4)))
 
     def limits() -> list[tuple[float, float]]:
-        picture = Picture()
-        widget.draw(picture)
-        return [image.get_clim() for panel in picture.axes for image in panel.images]
+        figure = Figure()
+        widget.draw(figure)
+        return [image.get_clim() for panel in figure.axes for image in panel.images]
 
     assert not widget.stretch and limits() == [(0, 1), (0, 1)]
     plain = widget.png()
@@ -815,8 +869,11 @@ def test_sources_load_by_file_path() -> None:
     spec.loader.exec_module(module)
     assert module.classes() == sorted(type(widget).__name__ for widget in each())
     for widget in each():
+        state = widget.get_state()
         esm, css = module.load(type(widget).__name__)
-        assert (esm, css) == (widget.get_state()["_esm"], widget.get_state()["_css"])
+        assert (esm, css) == (state["_esm"], state["_css"])
+        stored = module.stored(type(widget).__name__)
+        assert stored == {trait: state[trait] for trait in ("_anywidget_id", "_esm", "_css")}
 
 
 @pytest.mark.parametrize("name", _source.classes())
@@ -829,6 +886,17 @@ def test_a_source_is_one_module(name: str) -> None:
     assert ".attn " in css and f"/* {name}" not in css
 
 
+def test_both_languages_read_one_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert PARTS[0] == "positions" and PARTS[-1] == "scale" and len(PARTS) == 9
+    for part in PARTS:
+        assert BlockDiagram([RUNS[0], {**RUNS[1], "off": part}]).parts() == [part]
+    (tmp_path / "some.js").write_text('const LISTED = [\n  "a", "b"\n];\nconst OTHER = 1;\n')
+    monkeypatch.setattr(_source, "FOLDER", tmp_path)
+    assert _source.constant("some.js", "LISTED") == ["a", "b"]
+    with pytest.raises(AssertionError, match=r"some\.js writes no list OTHER"):
+        _source.constant("some.js", "OTHER")
+
+
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8")
     for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):
@@ -839,7 +907,8 @@ def test_a_shared_style_comes_with_its_module() -> None:
 def test_each_file_is_short_and_safe() -> None:
     for file in FOLDER.glob("*.js"):
         text = file.read_text("utf8")
-        assert len(text.splitlines()) <= 250, file.name
+        lines = text.splitlines()
+        assert len(lines) <= 250 and max(map(len, lines)) <= 120, file.name
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text)
         assert not re.search(r"\bid:|\.id\s*=|getElementById", text)  # two on a page
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)

@@ -22,6 +22,10 @@ test("format writes what Python's f-string writes", () => {
   assert.equal(math.format(NaN), "nan");
 });
 
+test("within keeps what lies between, and gives the nearer end for the rest", () => {
+  assert.deepEqual([-3, -1, 0.25, 2, 7].map((x) => math.within(x, -1, 2)), [-1, -1, 0.25, 2, 2]);
+});
+
 test("softmax equals numpy's on the worked example", () => {
   const scores = [13, 24, 20, 12].map((score) => score / 8);
   close(math.softmax(scores), [0.12141154638084885, 0.48019198098468735, 0.29125115901535875, 0.10714531361910505]);
@@ -106,7 +110,9 @@ test("colours run evenly in lightness, and text on each is readable", () => {
 
 test("shades run from none to the largest, whatever that is", () => {
   for (let level = 0; level < 65536; level += 17) assert.equal(math.shade(level, 65535), level >> 8);
-  for (const most of [512, 5000, 65535]) assert.deepEqual([0, most / 2, most].map((n) => math.shade(n, most)), [0, 127, 255]);
+  for (const most of [512, 5000, 65535]) {
+    assert.deepEqual([0, most / 2, most].map((n) => math.shade(n, most)), [0, 127, 255]);
+  }
   assert.equal(math.shade(0, 0), 0);
 });
 
@@ -126,20 +132,24 @@ test("a link keeps one part for each widget", () => {
 });
 
 test("a broken link restores nothing it cannot read", () => {
-  assert.deepEqual(math.readLink("#w.map=query:x;key:1e999;index;;:;index:1,y;temperature:2", "map"), { temperature: [2] });
+  const broken = "#w.map=query:x;key:1e999;index;;:;index:1,y;temperature:2";
+  assert.deepEqual(math.readLink(broken, "map"), { temperature: [2] });
 });
 
 test("position vectors equal numpy's", () => {
   const p = positions.sinusoidal(5, 6, 10000);
   close(p.subarray(18, 24), [0.1411200080598672, -0.9899924966004454, 0.13879810108005056, 0.990320699135675,
     0.006463259070189646, 0.9999791129228609]);
-  close(positions.sinusoidal(4, 4, 100).subarray(8, 12), [0.9092974268256817, -0.4161468365471424, 0.19866933079506122, 0.9800665778412416]);
+  close(positions.sinusoidal(4, 4, 100).subarray(8, 12),
+    [0.9092974268256817, -0.4161468365471424, 0.19866933079506122, 0.9800665778412416]);
   close(positions.products(positions.sinusoidal(7, 6, 10000), 7, 2), [1.5795381044132932, 2.539222961115251, 3,
     2.539222961115251, 1.579538104413293, 1.00030731545819, 1.3291332225622778]);
 });
 
 test("waves turn in as many positions as numpy says, and come round then", () => {
-  const cases = [[0, 64, 6.283185307179586], [8, 64, 62.83185307179586], [31, 64, 47117.24278016739], [255, 512, 60611.47716626105]];
+  const cases = [
+    [0, 64, 6.283185307179586], [8, 64, 62.83185307179586], [31, 64, 47117.24278016739], [255, 512, 60611.47716626105],
+  ];
   for (const [m, size, want] of cases) {
     close([positions.wavelength(m, size, 10000) / want], [1]);
     close([positions.wavelength(m, size, 10000) * positions.speed(m, size, 10000)], [2 * Math.PI]);
@@ -148,14 +158,18 @@ test("waves turn in as many positions as numpy says, and come round then", () =>
 
 test("inner products of positions depend on the distance alone", () => {
   const n = 40, size = 12, p = positions.sinusoidal(n, size, 1000), first = positions.products(p, n, 0);
-  for (let i = 0; i < n; i++) close(positions.products(p, n, i), Array.from(first, (_, j) => first[Math.abs(j - i)]), 1e-12);
+  for (let i = 0; i < n; i++) {
+    close(positions.products(p, n, i), Array.from(first, (_, j) => first[Math.abs(j - i)]), 1e-12);
+  }
   close([first[0]], [size / 2]);
 });
 
 test("the base's slider is logarithmic from 10 to a million and comes back", () => {
   assert.deepEqual([0, 0.2, 0.6, 1].map(positions.fromBaseSlider), [10, 100, 10000, 1e6]);
   assert.deepEqual([1, 10, 1e6, 1e9].map(positions.toBaseSlider), [0, 0, 1, 1]);
-  for (let x = 0; x <= 1; x += 0.01) assert.ok(Math.abs(positions.toBaseSlider(positions.fromBaseSlider(x)) - x) < 0.005);
+  for (let x = 0; x <= 1; x += 0.01) {
+    assert.ok(Math.abs(positions.toBaseSlider(positions.fromBaseSlider(x)) - x) < 0.005);
+  }
 });
 
 test("two signs, two colours that are seen on any page; nothing at zero", () => {
@@ -163,7 +177,7 @@ test("two signs, two colours that are seen on any page; nothing at zero", () => 
   assert.deepEqual([...positions.pixels([0, 1, -0.5, 0.2, -1, -0], 2)],
     [...blue, 0, ...blue, 51, ...blue, 255, ...orange, 255, ...orange, 128, ...blue, 0]);
   for (const page of [[253, 252, 249], [21, 24, 29]]) {
-    for (const colour of [positions.BLUE, positions.ORANGE]) assert.ok(math.contrast(colour, page) >= 3, String([colour, page]));
+    for (const colour of [blue, orange]) assert.ok(math.contrast(colour, page) >= 3, String([colour, page]));
   }
   assert.ok(math.luminance(positions.ORANGE) > 1.5 * math.luminance(positions.BLUE)); // told apart in grey, too
 });
@@ -193,15 +207,18 @@ test("scores at one distance: all alike when positions rotate, not when they are
 
 test("words without a partner, when as many as possible are paired in order", () => {
   const cases = [ // said, gold, the wrong of said and the missing of gold, by letters
-    ["a b c", "a b c", "", ""], ["a b", "a b c", "", "c"], ["x a b", "a b", "x", ""], ["", "a b", "", "ab"], ["a b", "", "ab", ""],
-    ["b a c d", "a b c d", "b", "b"], ["a a a", "a b", "aa", "b"], ["c b a x a", "a b c", "cxba", "bc"],
+    ["a b c", "a b c", "", ""], ["a b", "a b c", "", "c"], ["x a b", "a b", "x", ""],
+    ["", "a b", "", "ab"], ["a b", "", "ab", ""], ["b a c d", "a b c d", "b", "b"],
+    ["a a a", "a b", "aa", "b"], ["c b a x a", "a b c", "cxba", "bc"],
   ];
   for (const [said, gold, wrong, missing] of cases) {
     const [ours, theirs] = [said, gold].map((text) => text.split(" ").filter(Boolean));
     const flags = unpaired(ours, theirs), taken = (all, marks) => all.filter((_, n) => marks[n]).length;
     assert.deepEqual([flags.wrong.length, flags.missing.length], [ours.length, theirs.length]);
-    assert.deepEqual([taken(ours, flags.wrong), taken(theirs, flags.missing)], [wrong.length, missing.length], `${said}|${gold}`);
-    assert.deepEqual(ours.filter((_, n) => !flags.wrong[n]), theirs.filter((_, n) => !flags.missing[n])); // the pairs are alike
+    const counts = [taken(ours, flags.wrong), taken(theirs, flags.missing)];
+    assert.deepEqual(counts, [wrong.length, missing.length], `${said}|${gold}`);
+    const pairs = [ours.filter((_, n) => !flags.wrong[n]), theirs.filter((_, n) => !flags.missing[n])];
+    assert.deepEqual(pairs[0], pairs[1]);
   }
   const { wrong, missing } = unpaired(["two", "hundred", "and", "six"], ["two", "hundred", "six", "teen"]);
   assert.deepEqual([wrong, missing], [[false, false, true, false], [false, false, false, true]]);
@@ -209,8 +226,8 @@ test("words without a partner, when as many as possible are paired in order", ()
 
 test("losses arrive as numpy packed them, in 16-bit floats", () => {
   const cases = [ // bytes of numpy's "<f2", value
-    [0x3c00, 1], [0xc000, -2], [0x7bff, 65504], [0x0400, 2 ** -14], [0x0001, 2 ** -24], [0x03ff, 1023 * 2 ** -24], [0, 0],
-    [0x3555, 0.333251953125], [0x068e, 0.0001000165939331054688],
+    [0x3c00, 1], [0xc000, -2], [0x7bff, 65504], [0x0400, 2 ** -14], [0x0001, 2 ** -24], [0x03ff, 1023 * 2 ** -24],
+    [0, 0], [0x3555, 0.333251953125], [0x068e, 0.0001000165939331054688],
   ];
   const view = new DataView(new ArrayBuffer(2 * cases.length));
   cases.forEach(([bits], i) => view.setUint16(2 * i, bits, true));

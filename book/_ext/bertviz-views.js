@@ -12,7 +12,10 @@
     svg > text, .detail text { font-size: 15px; }
     span { display: flex; gap: 1rem; }
     label { display: flex; align-items: center; gap: 0.4rem; min-width: 0; height: 2.6rem; }
-    select { flex: 0 1 auto; min-width: 3rem; height: 2.1rem; border: 1px solid var(--pst-color-text-muted); border-radius: 6px; background: var(--pst-color-background); color: inherit; font: inherit; }
+    select {
+      flex: 0 1 auto; min-width: 3rem; height: 2.1rem; border: 1px solid var(--pst-color-text-muted);
+      border-radius: 6px; background: var(--pst-color-background); color: inherit; font: inherit;
+    }
     .background { fill: var(--pst-color-border); }
     .attn_background { fill: none; }
     .attn_background[stroke-opacity="0.8"], rect.detail { fill: var(--pst-color-surface); }

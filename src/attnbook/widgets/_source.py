@@ -3,8 +3,10 @@
 Standard library only and no import of the package: the site's build loads this file by its path.
 """
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"\./([\w.]+)";\n', re.MULTILINE)
@@ -17,14 +19,32 @@ def classes() -> list[str]:
     return ["".join(word.capitalize() for word in stem.split("_")) for stem in stems]
 
 
+def stem(name: str) -> str:
+    """What the files of widget class `name` are called: `attention_heatmap`, .py, .js and .css."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
 def load(name: str) -> tuple[str, str]:
     """ES module and stylesheet of widget class `name`, each as one text."""
-    stem = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     modules: list[str] = []
-    esm = "\n".join(_with_imports(f"{stem}.js", modules))
+    esm = "\n".join(_with_imports(f"{stem(name)}.js", modules))
     styles = [FOLDER / "base.css", *((FOLDER / file).with_suffix(".css") for file in modules)]
     css = "\n".join(style.read_text("utf8") for style in styles if style.is_file())
     return esm, css
+
+
+def stored(name: str) -> dict[str, str]:
+    """What a notebook stores of widget class `name` with each state: where it is, its sources."""
+    esm, css = load(name)
+    return {"_anywidget_id": f"attnbook.widgets.{stem(name)}.{name}", "_esm": esm, "_css": css}
+
+
+def constant(file: str, name: str) -> list[Any]:
+    """The list that a module writes down as `const NAME = [...];`, so that it stands once."""
+    pattern = re.compile(rf"^const {name} = (\[.*?\]);", re.MULTILINE | re.DOTALL)
+    found = pattern.search((FOLDER / file).read_text("utf8"))
+    assert found, f"{file} writes no list {name}"
+    return json.loads(found[1])
 
 
 def _with_imports(file: str, seen: list[str]) -> list[str]:

@@ -1,9 +1,7 @@
 // AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
 import { LEVELS, cellAt, drawCells, layout, paint, readTheme } from "./canvas.js";
-import { format, shade, unpackWeights, visible } from "./math.js";
-import { h, onTheme, onceAFrame, put, select, stateControls, token } from "./ui.js";
-
-const between = (n, low, high) => Math.min(high, Math.max(low, Math.trunc(n)));
+import { format, shade, unpackWeights, visible, within } from "./math.js";
+import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 function render({ model, el }) {
   const rows = model.get("query_tokens"), columns = model.get("key_tokens"), axes = model.get("axes");
@@ -18,6 +16,7 @@ function render({ model, el }) {
   const maps = () => weights.map((all) => (all.length === area ? all : all.subarray(offset(), offset() + area)));
   const chosen = () => ({ i: model.get("query"), j: model.get("key") });
   const cursor = () => hover ?? chosen();
+  const place = (n, first, count) => within(Math.trunc(n), first, count - 1);
   const level = (map, i, j) => map[i * columns.length + j];
   const weight = (map, i, j) => format(level(map, i, j) / LEVELS);
 
@@ -38,7 +37,8 @@ function render({ model, el }) {
   const canvases = weights.map(() => h("canvas", { "aria-hidden": "true" }));
   const application = h("div", {
     className: "attn-maps", tabIndex: 0, role: "application", "aria-roledescription": "attention map",
-    "aria-label": `${title || "Attention"}. ${rows.length} rows (${rowName}), ${columns.length} columns (${columnName}). `
+    "aria-label": `${title || "Attention"}. ${rows.length} rows (${rowName}), `
+      + `${columns.length} columns (${columnName}). `
       + "Arrow keys move from cell to cell, Home and End along the row, Escape clears. A table follows.",
   }, ...canvases.map((canvas, m) => h("div", { className: "attn-map" },
     ...(two ? [h("p", { className: "attn-name" }, names[m])] : []), canvas)));
@@ -51,12 +51,15 @@ function render({ model, el }) {
   const tables = h("div");
   const details = h("details", { ontoggle: fillTables }, h("summary", {}, "Table of the weights"), tables);
   const state = stateControls(el, model.get("name"),
-    () => ({ query: [model.get("query")], key: [model.get("key")], index: model.get("index"), stretch: [Number(model.get("stretch"))] }),
+    () => ({
+      query: [model.get("query")], key: [model.get("key")], index: model.get("index"),
+      stretch: [Number(model.get("stretch"))],
+    }),
     ({ query: [i], key: [j], index, stretch: [on] }) => {
       hover = null;
       put(model, {
-        query: between(i, -1, rows.length - 1), key: between(j, -1, columns.length - 1),
-        index: axes.map(([, options], d) => between(index[d] ?? 0, 0, options.length - 1)), stretch: on > 0,
+        query: place(i, -1, rows.length), key: place(j, -1, columns.length),
+        index: axes.map(([, options], d) => place(index[d] ?? 0, 0, options.length)), stretch: on > 0,
       });
     });
   const root = h("div", { className: "attn", role: "group", "aria-label": title || "Attention map" },
@@ -80,7 +83,8 @@ function render({ model, el }) {
   }
   function brief({ i, j }) {
     const tokens = [...(i < 0 ? [] : [visible(rows[i])]), ...(j < 0 ? [] : [visible(columns[j])])].map(token);
-    const numbers = i < 0 || j < 0 ? [] : values(i, j).flatMap(([name, value]) => [two ? ` · ${name} ` : "  ", h("b", {}, value)]);
+    const numbers = i < 0 || j < 0 ? []
+      : values(i, j).flatMap(([name, value]) => [two ? ` · ${name} ` : "  ", h("b", {}, value)]);
     return [tokens[0], ...tokens.slice(1).flatMap((text) => [" → ", text]), ...numbers];
   }
   function say({ i, j }) {
@@ -105,12 +109,14 @@ function render({ model, el }) {
       cells = null;
     }
     if (!cells) {
-      most = (model.get("stretch") && maps().reduce((top, map) => map.reduce((a, b) => Math.max(a, b), top), 0)) || LEVELS;
+      const largest = () => maps().reduce((top, map) => map.reduce((a, b) => Math.max(a, b), top), 0);
+      most = (model.get("stretch") && largest()) || LEVELS;
       cells = maps().map((map) => drawCells(at, map, most, theme));
     }
     stretch.checked = model.get("stretch");
     end.textContent = most === LEVELS ? "1" : format(most / LEVELS);
-    gradient.style.background = `linear-gradient(to right, ${theme.colours.filter((_, n) => n % 17 === 0).map((c) => c.css)})`;
+    const colours = theme.colours.filter((_, n) => n % 17 === 0).map((colour) => colour.css);
+    gradient.style.background = `linear-gradient(to right, ${colours})`;
     selectors.forEach(({ list }, d) => (list.selectedIndex = model.get("index")[d]));
     querySelect.list.selectedIndex = chosen().i + 1;
     const { i, j } = cursor();
@@ -140,16 +146,18 @@ function render({ model, el }) {
   function placeTip() {
     if (tip.hidden) return;
     const { i, j } = cursor(), there = canvases[tipAt].getBoundingClientRect(), here = root.getBoundingClientRect();
-    const x = there.left - here.left + (j < 0 ? 0 : at.x(j) + at.w / 2), y = there.top - here.top + (i < 0 ? at.top : at.y(i));
-    tip.style.left = `${between(x - tip.offsetWidth / 2, 4, Math.max(4, here.width - tip.offsetWidth - 4))}px`;
+    const x = there.left - here.left + (j < 0 ? 0 : at.x(j) + at.w / 2);
+    const y = there.top - here.top + (i < 0 ? at.top : at.y(i)), right = here.width - tip.offsetWidth - 4;
+    tip.style.left = `${within(Math.trunc(x - tip.offsetWidth / 2), 4, Math.max(4, right))}px`;
     tip.style.top = `${y - tip.offsetHeight - 8}px`;
   }
 
   function fillTables() {
     if (!details.open) return;
     const heading = (scope) => (text) => h("th", { scope }, token(visible(text)));
+    const region = { className: "attn-table", tabIndex: 0, role: "region" };
     tables.replaceChildren(...maps().map((map, m) =>
-      h("div", { className: "attn-table", tabIndex: 0, role: "region", "aria-label": `Table: ${names[m]}` }, h("table", {},
+      h("div", { ...region, "aria-label": `Table: ${names[m]}` }, h("table", {},
         h("caption", {}, `${names[m]}: a row for each ${rowName}, a column for each ${columnName}`),
         h("thead", {}, h("tr", {}, h("td"), ...columns.map(heading("col")))),
         h("tbody", {}, ...rows.map((text, i) =>
@@ -184,39 +192,23 @@ function render({ model, el }) {
     event.preventDefault();
     hover = null;
     const [low, first] = event.key === "Escape" ? [-1, false] : [0, i < 0 && j < 0];
-    choose(first ? { i: 0, j: 0 } : { i: between(to[0], low, rows.length - 1), j: between(to[1], low, right) });
+    choose(first ? { i: 0, j: 0 } : { i: place(to[0], low, rows.length), j: place(to[1], low, columns.length) });
   });
   application.addEventListener("focus", () => showTip());
   application.addEventListener("blur", () => (tip.hidden = true));
 
   // ---- life
-  const renew = () => {
+  const renew = (again) => {
     unpack();
     if (weights.length !== canvases.length) return again(); // a second map came or went
     redraw();
     fillTables();
   };
   const changes = {
-    "change:query": ask, "change:key": ask, "change:index": () => { redraw(); fillTables(); },
-    "change:weights": renew, "change:other": renew, "change:stretch": redraw,
+    query: ask, key: ask, index: () => { redraw(); fillTables(); }, weights: renew, other: renew, stretch: redraw,
   };
-  for (const [event, react] of Object.entries(changes)) model.on(event, react);
-  el.append(root);
-  const sizes = new ResizeObserver(ask);
-  sizes.observe(application);
-  const stopTheme = onTheme(() => { theme = null; redraw(); });
-  state.start();
-  draw();
-  let stop = () => {
-    for (const [event, react] of Object.entries(changes)) model.off(event, react);
-    sizes.disconnect();
-    stopTheme();
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
-  const again = () => { stop(); stop = render({ model, el }); };
-  return () => stop();
+  const themed = () => { theme = null; redraw(); };
+  return live({ model, el, root, state, ask, changes, box: application, sized: ask, themed, render });
 }
 
 export default { render };

@@ -1,9 +1,12 @@
 // BlockDiagram: encoder and decoder block, whose parts switch to the run of a model trained without them.
 import { format } from "./math.js";
 import { axis, curve, plot, trace } from "./plot.js";
-import { h, onceAFrame, put, stateControls, svg, token } from "./ui.js";
+import { h, live, onceAFrame, put, stateControls, svg, token } from "./ui.js";
 
-const PARTS = ["positions", "self-attention", "mask", "cross-attention", "residual", "norm", "feed-forward", "heads", "scale"];
+// Python reads this list, and a link holds a part as its number here.
+const PARTS = [
+  "positions", "self-attention", "mask", "cross-attention", "residual", "norm", "feed-forward", "heads", "scale"
+];
 const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
 // Which words of `said` and of `gold` have no partner in the other, when as many as possible are paired in order.
@@ -55,21 +58,24 @@ function render({ model, el }) {
   // In the order in which the numbers pass, which is upwards on the page.
   const sublayer = (layer) => (pre ? [norm(), layer, add()] : [layer, beside(add(), norm())]);
   function tower(source, layers, ...top) {
-    const bottom = [words(source), plain("Embedding"), box("positions", "+ Positions")], sublayers = layers.map(sublayer);
+    const bottom = [words(source), plain("Embedding"), box("positions", "+ Positions")];
+    const sublayers = layers.map(sublayer);
     const stack = h("div", { className: "attn-stack" }, ...sublayers.flat());
     stack.dataset.times = `× ${model.get("n_layers")}`;
     const node = h("div", { className: "attn-tower" }, ...bottom, stack, ...top);
     return { node, sublayers, steps: [...bottom, ...sublayers.flat(), ...top] };
   }
   const output = words("encoder output");
-  const encoder = tower("source words", [attention("self-attention", "Self-attention"), box("feed-forward", "Feed-forward")], output);
+  const encoder = tower("source words",
+    [attention("self-attention", "Self-attention"), box("feed-forward", "Feed-forward")], output);
   const masked = attention("self-attention", "Self-attention", box("mask", "mask"));
   const cross = attention("cross-attention", "Cross-attention");
   const decoder = tower("target words so far", [masked, cross, box("feed-forward", "Feed-forward")],
     plain("Linear, softmax"), words("next word"));
   const wires = svg("svg", { class: "attn-wires", "aria-hidden": "true" });
-  const blocks = h("div", { className: "attn-blocks", role: "group", "aria-label": "Encoder and decoder block: switch a part off" },
-    wires, encoder.node, decoder.node);
+  const blocks = h("div", {
+    className: "attn-blocks", role: "group", "aria-label": "Encoder and decoder block: switch a part off",
+  }, wires, encoder.node, decoder.node);
 
   // ---- the run
   const readout = h("p", { className: "attn-readout" }), legend = h("p", { className: "attn-legend" });
@@ -107,7 +113,8 @@ function render({ model, el }) {
     if (!frame.width) return; // not attached or hidden as yet: drawn when it gets a size
     const at = (node) => {
       const box = node.getBoundingClientRect(), left = box.left - frame.left, top = box.top - frame.top;
-      return { left, top, right: left + box.width, bottom: top + box.height, x: left + box.width / 2, y: top + box.height / 2 };
+      const x = left + box.width / 2, y = top + box.height / 2;
+      return { left, top, right: left + box.width, bottom: top + box.height, x, y };
     };
     wires.replaceChildren();
     function wire(part, path, [x, y], [dx, dy]) { // the head's tip, and where it points
@@ -121,7 +128,8 @@ function render({ model, el }) {
       places.slice(1).forEach(({ x, bottom }, n) => wire("", `${x} ${places[n].top}V${bottom}`, [x, bottom], [0, -1]));
       for (const rows of sublayers) {
         const first = at(rows[0]), sum = at(rows.at(-1)), edge = sum[outer];
-        wire("residual", `${first.x} ${first.bottom + 8}H${edge + 8 * side}V${sum.y}H${edge}`, [edge, sum.y], [-side, 0]);
+        const around = `${first.x} ${first.bottom + 8}H${edge + 8 * side}V${sum.y}H${edge}`;
+        wire("residual", around, [edge, sum.y], [-side, 0]);
       }
     }
     const from = at(output), to = at(cross), middle = (at(encoder.node).right + at(decoder.node).left) / 2;
@@ -130,7 +138,9 @@ function render({ model, el }) {
   }
   function mark() {
     const off = model.get("off");
-    for (const node of blocks.querySelectorAll("[data-part]")) node.classList.toggle("attn-off", off !== "" && node.dataset.part === off);
+    for (const node of blocks.querySelectorAll("[data-part]")) {
+      node.classList.toggle("attn-off", off !== "" && node.dataset.part === off);
+    }
     for (const [part, button] of switches) button.setAttribute("aria-pressed", String(part !== off));
   }
   const split = (text) => text.split(/\s+/).filter(Boolean);
@@ -140,9 +150,10 @@ function render({ model, el }) {
   function translation([source, said, gold]) {
     const [output, wanted] = [said, gold].map(split), { wrong, missing } = unpaired(output, wanted);
     const right = ![...wrong, ...missing].includes(true);
+    const line = (who, words) => h("p", {}, h("span", { className: "attn-who" }, who), ...words);
     return h("li", {}, h("p", { className: "attn-source" }, token(source)),
-      h("p", {}, h("span", { className: "attn-who" }, right ? "✓ model, right:" : "✗ model:"), ...sentence(output, wrong, "attn-wrong", "wrong")),
-      h("p", {}, h("span", { className: "attn-who" }, "gold:"), ...sentence(wanted, missing, "attn-missing", "missing")));
+      line(right ? "✓ model, right:" : "✗ model:", sentence(output, wrong, "attn-wrong", "wrong")),
+      line("gold:", sentence(wanted, missing, "attn-missing", "missing")));
   }
   function drawCurves({ thin, mean: thick }, { steps, loss }) {
     const points = (values) => values.map((y, n) => [steps[n] / last, height(y)]);
@@ -158,31 +169,16 @@ function render({ model, el }) {
     readout.replaceChildren(`${name}: exactly right `, h("b", {}, format(mean(present.exact))), figures,
       off ? ` · whole model ${format(mean(whole.exact))}` : " · switch a part off in the diagram");
     legend.replaceChildren("Stored runs: each model was trained anew. Loss on a logarithmic scale, solid: ",
-      h("b", { className: "attn-run" }, name[0].toLowerCase() + name.slice(1)), ...(off ? ["; dashed: whole model"] : []),
+      h("b", { className: "attn-run" }, name[0].toLowerCase() + name.slice(1)),
+      ...(off ? ["; dashed: whole model"] : []),
       seeds > 1 ? "; thin: each seed." : ".");
     list.replaceChildren(...present.translations.map(translation));
   }
   const ask = onceAFrame(draw);
 
   // ---- life
-  let stop = () => {
-    model.off("change:off", ask);
-    model.off("change:runs", again);
-    sizes.disconnect();
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
-  const again = () => { stop(); stop = render({ model, el }); };
-  model.on("change:off", ask);
-  model.on("change:runs", again);
-  el.append(root);
-  const sizes = new ResizeObserver(drawWires);
-  sizes.observe(blocks);
-  state.start();
-  draw();
-  drawWires();
-  return () => stop();
+  const changes = { off: ask, runs: (again) => again() };
+  return live({ model, el, root, state, ask, changes, box: blocks, sized: drawWires, render });
 }
 
 export default { render };

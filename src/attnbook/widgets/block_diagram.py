@@ -1,31 +1,30 @@
 """BlockDiagram: the Transformer's blocks, and stored runs of models trained without one part."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import traitlets
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.widgets import _source
-from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, format_number
-
-PARTS = (
-    "positions",
-    "self-attention",
-    "mask",
-    "cross-attention",
-    "residual",
-    "norm",
-    "feed-forward",
-    "heads",
-    "scale",
+from attnbook.widgets._widget import (
+    Widget,
+    WidgetError,
+    as_array,
+    as_list,
+    as_tokens,
+    check_size,
+    format_number,
 )
+
+PARTS = tuple(_source.constant("block_diagram.js", "PARTS"))
 KEYS = ("off", "steps", "loss", "exact", "translations")
+RUNS = ("runs", "dicts, the whole model's first")
 
 
-class BlockDiagram(Figure):
+class BlockDiagram(Widget):
     """Encoder and decoder block as a diagram; each part is a switch to a model without it.
 
     Switching a part off shows the run whose model was trained anew without it: its loss beside
@@ -69,17 +68,10 @@ class BlockDiagram(Figure):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        kept = _checked(runs)
-        content = json.dumps([kept, norm, n_heads, n_layers]).encode()
-        if len(content) > MAX_BYTES:
-            raise ValueError(
-                f"the runs take {len(content):,} bytes, more than {MAX_BYTES:,}: give fewer steps"
-            )
         super().__init__(
             name=name,
-            content=content,
             title=title,
-            runs=kept,
+            runs=as_list(runs, *RUNS),
             norm=norm,
             n_heads=n_heads,
             n_layers=n_layers,
@@ -88,29 +80,33 @@ class BlockDiagram(Figure):
     @traitlets.validate("runs")
     def _check_runs(self, proposal: Any) -> list[dict[str, Any]]:
         kept = _checked(proposal["value"])
+        check_size(len(json.dumps(kept)), "the runs", "give fewer steps")
         if self.off and [self.off] not in [run["off"] for run in kept]:
-            raise ValueError(f"runs must keep the one without {self.off!r}, which is on view")
+            raise WidgetError(f"runs must keep the one without {self.off!r}, which is on view")
         return kept
 
     @traitlets.validate("norm")
     def _check_norm(self, proposal: Any) -> str:
         if proposal["value"] not in ("pre", "post"):
-            raise ValueError(f"norm must be 'pre' or 'post', not {proposal['value']!r}")
+            raise WidgetError(f"norm must be 'pre' or 'post', not {proposal['value']!r}")
         return proposal["value"]
 
     @traitlets.validate("n_heads", "n_layers")
     def _check_number(self, proposal: Any) -> int:
         if proposal["value"] < 1:
             name = proposal["trait"].name
-            raise ValueError(f"{name} must be at least 1, not {proposal['value']}")
+            raise WidgetError(f"{name} must be at least 1, not {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("off")
     def _check_off(self, proposal: Any) -> str:
         parts = ["", *self.parts()]
         if proposal["value"] not in parts:
-            raise ValueError(f"off must be one of {parts}, not {proposal['value']!r}")
+            raise WidgetError(f"off must be one of {parts}, not {proposal['value']!r}")
         return proposal["value"]
+
+    def content(self) -> bytes:
+        return json.dumps([self.runs, self.norm, self.n_heads, self.n_layers]).encode()
 
     def parts(self) -> list[str]:
         """The parts that a run leaves out, in the order of the runs."""
@@ -124,8 +120,8 @@ class BlockDiagram(Figure):
         seeds = len(self.runs[0]["exact"])
         return f"encoder and decoder, {len(self.parts())} parts to leave out, {seeds} seeds"
 
-    def draw(self, picture: Picture) -> None:
-        losses, bars = picture.subplots(1, 2)
+    def draw(self, figure: Figure) -> None:
+        losses, bars = figure.subplots(1, 2)
         for run, colour, line in ((self.runs[0], "#777777", "--"), (self.run(), "#2b6cb0", "-")):
             losses.plot(run["steps"], np.mean(run["loss"], axis=0), line, color=colour)
         losses.set_yscale("log")
@@ -149,49 +145,56 @@ def _without(part: str) -> str:
     return "one head" if part == "heads" else f"no {part}"
 
 
-def _checked(runs: Any) -> list[dict[str, Any]]:
+def _checked(runs: list[Any]) -> list[dict[str, Any]]:
     """The runs as the widget keeps them, if they are of one whole model and single removals."""
-    if not isinstance(runs, Sequence) or isinstance(runs, str) or not runs:
-        raise ValueError("runs must be a list of dicts, the whole model's first")
+    if not runs:
+        raise WidgetError(f"runs must be a list of {RUNS[1]}, not []")
     kept = [_checked_run(run, n) for n, run in enumerate(runs)]
     parts = [part for run in kept for part in run["off"]]
     if kept[0]["off"] or len(parts) != len(kept) - 1:
-        raise ValueError("runs[0] must be the whole model's (off: []), and no other")
+        raise WidgetError("runs[0] must be the whole model's (off: []), and no other")
     if len(set(parts)) < len(parts):
-        raise ValueError(f"runs must leave out each part once, not {parts}")
+        raise WidgetError(f"runs must leave out each part once, not {parts}")
     fixed = [[(source, gold) for source, _, gold in run["translations"]] for run in kept]
     for n, pairs in enumerate(fixed):
         if pairs != fixed[0]:
-            raise ValueError(f"runs[{n}] must translate the same sources as runs[0], gold alike")
+            raise WidgetError(f"runs[{n}] must translate the same sources as runs[0], gold alike")
     return kept
 
 
 def _checked_run(run: Any, n: int) -> dict[str, Any]:
     keys = set(run) if isinstance(run, Mapping) else run
     if keys != set(KEYS):
-        raise ValueError(f"runs[{n}] must be a dict with the keys {', '.join(KEYS)}, not {keys!r}")
-    off = [run["off"]] if isinstance(run["off"], str) else list(run["off"])
-    if len(off) > 1 or not set(off) <= set(PARTS):
-        raise ValueError(f"runs[{n}]: off must be [] or one of {', '.join(PARTS)}, not {off}")
+        raise WidgetError(f"runs[{n}] must be a dict with the keys {', '.join(KEYS)}, not {keys!r}")
+    off = (
+        [run["off"]]
+        if isinstance(run["off"], str)
+        else as_list(run["off"], f"runs[{n}]: off", "parts")
+    )
+    if off not in ([], *([part] for part in PARTS)):
+        raise WidgetError(f"runs[{n}]: off must be [] or one of {', '.join(PARTS)}, not {off}")
     steps = as_array(run["steps"], f"runs[{n}]: steps")
     if steps.ndim != 1 or len(steps) < 2 or not (np.diff(steps) > 0).all():
-        raise ValueError(f"runs[{n}]: steps must be two or more increasing numbers")
+        raise WidgetError(f"runs[{n}]: steps must be two or more increasing numbers")
     loss = np.atleast_2d(as_array(run["loss"], f"runs[{n}]: loss"))
     if loss.ndim != 2 or loss.shape[1] != len(steps):
-        raise ValueError(
+        raise WidgetError(
             f"runs[{n}]: loss must be [step] or [seed, step] for {len(steps)} steps,"
             f" not {loss.shape}"
         )
     if not (np.isfinite(loss) & (loss >= 0)).all():
-        raise ValueError(f"runs[{n}]: loss must be numbers of at least 0; NaN or infinity in it")
+        raise WidgetError(f"runs[{n}]: loss must be numbers of at least 0; NaN or infinity in it")
     exact = as_array(run["exact"], f"runs[{n}]: exact")
     if exact.ndim != 1 or not len(exact) or not ((exact >= 0) & (exact <= 1)).all():
-        raise ValueError(f"runs[{n}]: exact must be a share 0..1 for each seed, not {exact}")
+        raise WidgetError(f"runs[{n}]: exact must be a share 0..1 for each seed, not {exact}")
     if len(loss) not in (1, len(exact)):
-        raise ValueError(f"runs[{n}]: {len(loss)} curves of loss for {len(exact)} seeds in exact")
-    triples = [as_tokens(each, f"runs[{n}]: translations") for each in run["translations"]]
+        raise WidgetError(f"runs[{n}]: {len(loss)} curves of loss for {len(exact)} seeds in exact")
+    what = f"runs[{n}]: translations"
+    triples = [
+        as_tokens(each, what) for each in as_list(run["translations"], what, "lists of three texts")
+    ]
     if any(len(triple) != 3 for triple in triples):
-        raise ValueError(f"runs[{n}]: translations must be [source, output, gold] each")
+        raise WidgetError(f"runs[{n}]: translations must be [source, output, gold] each")
     return {
         "off": off,
         "steps": steps.tolist(),

@@ -44,7 +44,8 @@ export function layout(ctx, width, rows, columns, names, theme) {
   w = Math.min(w, 3 * h);
   const top = Math.ceil(tallest * Math.sin(angle) + FONT * Math.cos(angle)) + 3 * PAD + FONT;
   return {
-    rows: rows.length, columns: columns.length, rowLabels, columnLabels, rowName, columnName: `${names[1]} →`, w, h, left, top, angle,
+    rows: rows.length, columns: columns.length, rowLabels, columnLabels, rowName, columnName: `${names[1]} →`,
+    w, h, left, top, angle,
     width: Math.ceil(left + w * columns.length + right), height: Math.ceil(top + h * rows.length + 3),
     x: (j) => left + Math.round(j * w), y: (i) => top + Math.round(i * h),
   };

@@ -1,8 +1,8 @@
 // LossSurface: losses over a plane through trained weights, as surfaces that turn together.
 import { readTheme } from "./canvas.js";
-import { format } from "./math.js";
+import { format, within } from "./math.js";
 import { slider } from "./plot.js";
-import { h, onTheme, onceAFrame, put, stateControls } from "./ui.js";
+import { h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const TALL = 1.2, WIDEST = 1.56; // the height of a surface and half a canvas, half a side of the plane being 1
 const STEP = 5, SPEED = 0.5; // degrees: an arrow key, a pixel of a drag
@@ -16,7 +16,7 @@ export function unpackHalf(view) {
   });
 }
 
-// A point of the plane (x, y in -1..1) and its height 0..1 as seen from far away: to the right, up, and how far behind.
+// A point of the plane (x, y in -1..1) and its height 0..1 as seen from far away: to the right, up, how far behind.
 export function projected(x, y, z, azimuth, elevation) {
   const [a, e] = [azimuth, elevation].map((degrees) => (degrees * Math.PI) / 180);
   const right = x * Math.cos(a) - y * Math.sin(a), behind = x * Math.sin(a) + y * Math.cos(a), up = (z - 0.5) * TALL;
@@ -34,7 +34,6 @@ export function scaleOf(losses, log) {
 
 export const around = (degrees) => ((((degrees + 180) % 360) + 360) % 360) - 180;
 const written = (loss) => format(loss, loss < 100 ? 3 : 0);
-const within = (x, low, high) => Math.min(high, Math.max(low, x));
 
 function render({ model, el }) {
   const names = model.get("names"), title = model.get("title"), extent = model.get("extent");
@@ -54,7 +53,8 @@ function render({ model, el }) {
   const canvases = names.map(() => h("canvas", { "aria-hidden": "true" }));
   const pictures = h("div", {
     className: "attn-surfaces", tabIndex: 0, role: "application", "aria-roledescription": "loss surface",
-    "aria-label": `${title || "Loss surfaces"}: ${names.join(", ")}. Arrow keys turn and tilt. The losses follow as text.`,
+    "aria-label": `${title || "Loss surfaces"}: ${names.join(", ")}. Arrow keys turn and tilt. `
+      + "The losses follow as text.",
   }, ...canvases.map((canvas, k) => h("div", { className: "attn-surface" }, h("p", {}, names[k]), canvas)));
   const turn = slider("turn", { min: -180, max: 180, step: 1 }, (to) => put(model, { azimuth: to }));
   const tilt = slider("tilt", { min: 0, max: 90, step: 1 }, (to) => put(model, { elevation: to }));
@@ -65,7 +65,9 @@ function render({ model, el }) {
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const state = stateControls(el, model.get("name"),
     () => ({ azimuth: [model.get("azimuth")], elevation: [model.get("elevation")], log: [Number(model.get("log"))] }),
-    ({ azimuth: [a], elevation: [e], log: [on] }) => put(model, { azimuth: within(a, -180, 180), elevation: within(e, 0, 90), log: on > 0 }));
+    ({ azimuth: [a], elevation: [e], log: [on] }) => put(model, {
+      azimuth: within(a, -180, 180), elevation: within(e, 0, 90), log: on > 0,
+    }));
   const root = h("div", { className: "attn attn-landscape", role: "group", "aria-label": title || "Loss surfaces" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, h("span", { className: "attn-ramp" }, "loss ", low, gradient, high),
@@ -92,8 +94,8 @@ function render({ model, el }) {
     canvas.addEventListener("pointermove", (event) => {
       if (!event.buttons) return show(event);
       if (!from) return;
-      const [x, y] = where(event), [[x0, y0], a, e] = from;
-      turned(a + SPEED * (x - x0), e + (event.pointerType === "touch" ? 0 : SPEED * (y - y0))); // a finger scrolls upwards
+      const [x, y] = where(event), [[x0, y0], a, e] = from, upwards = event.pointerType === "touch" ? 0 : y - y0;
+      turned(a + SPEED * (x - x0), e + SPEED * upwards); // upwards a finger scrolls
     });
     for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (from = null));
     canvas.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && show(null));
@@ -124,11 +126,13 @@ function render({ model, el }) {
     };
   }
   function paint(canvas, k) {
-    const width = canvas.parentNode.clientWidth, pixels = Math.round(width * devicePixelRatio), ctx = canvas.getContext("2d");
+    const width = canvas.parentNode.clientWidth, pixels = Math.round(width * devicePixelRatio);
+    const ctx = canvas.getContext("2d");
     if (canvas.width !== pixels) canvas.width = canvas.height = pixels; // square, sharp on any screen
     ctx.setTransform(pixels / width, 0, 0, pixels / width, 0, 0);
     ctx.clearRect(0, 0, width, width);
-    const seen = view(width), azimuth = (model.get("azimuth") * Math.PI) / 180, heights = new Float64Array(n * n), xs = [], ys = [];
+    const seen = view(width), azimuth = (model.get("azimuth") * Math.PI) / 180;
+    const heights = new Float64Array(n * n), xs = [], ys = [];
     for (let i = 0; i < n; i++) {
       for (let j = 0; j < n; j++) {
         const z = (heights[i * n + j] = scale.height(loss(k, i, j)));
@@ -153,7 +157,8 @@ function render({ model, el }) {
     for (const i of rows) {
       for (const j of columns) {
         const at = [i * n + j, (i + 1) * n + j, (i + 1) * n + j + 1, i * n + j + 1];
-        ctx.fillStyle = theme.shades[Math.round((SHADES - 1) * (heights[at[0]] + heights[at[1]] + heights[at[2]] + heights[at[3]]) / 4)];
+        const height = (heights[at[0]] + heights[at[1]] + heights[at[2]] + heights[at[3]]) / 4;
+        ctx.fillStyle = theme.shades[Math.round((SHADES - 1) * height)];
         ctx.beginPath();
         ctx.moveTo(xs[at[0]], ys[at[0]]);
         for (let c = 1; c < 4; c++) ctx.lineTo(xs[at[c]], ys[at[c]]);
@@ -178,7 +183,8 @@ function render({ model, el }) {
   }
   function makeTheme() {
     const { colours, page, line, mark, ink } = readTheme(root);
-    theme = { page, line, mark, ink, shades: Array.from({ length: SHADES }, (_, shade) => colours[LIGHTEST + shade].css) };
+    const shades = Array.from({ length: SHADES }, (_, shade) => colours[LIGHTEST + shade].css);
+    theme = { page, line, mark, ink, shades };
     theme.mesh = `color-mix(in srgb, ${ink} 45%, transparent)`;
     gradient.style.background = `linear-gradient(to right, ${theme.shades.filter((_, shade) => shade % 16 === 0)})`;
   }
@@ -191,13 +197,16 @@ function render({ model, el }) {
     high.textContent = written(scale.high);
     names.forEach((name, k) => {
       const own = all.subarray(k * n * n, (k + 1) * n * n);
-      readouts[k].replaceChildren(`${name}: loss `, h("b", {}, written(loss(k, middle, middle))), " at the trained weights, ",
+      readouts[k].replaceChildren(
+        `${name}: loss `, h("b", {}, written(loss(k, middle, middle))), " at the trained weights, ",
         h("b", {}, written(own.reduce((sum, x) => sum + x, 0) / own.length)), " on average, ",
         h("b", {}, written(own.reduce((most, x) => Math.max(most, x)))), " at most");
     });
     const place = hover && hover.map((i) => format(extent * along(i), 2).replace("-", "−")).join(", ");
-    point.textContent = hover ? `At ${place}: ` + names.map((name, k) => `${name} ${written(loss(k, ...hover))}`).join(" · ")
-      : `Dot: the trained weights; from there up to ${extent} along two directions. One scale for all, losses kept within 0.05 %. Drag to turn.`;
+    point.textContent = hover
+      ? `At ${place}: ` + names.map((name, k) => `${name} ${written(loss(k, ...hover))}`).join(" · ")
+      : `Dot: the trained weights; from there up to ${extent} along two directions. `
+        + "One scale for all, losses kept within 0.05 %. Drag to turn.";
     if (!pictures.clientWidth) return; // not attached or hidden as yet: painted when it gets a size
     if (!theme) makeTheme();
     canvases.forEach(paint);
@@ -206,24 +215,10 @@ function render({ model, el }) {
 
   // ---- life
   const changes = {
-    "change:azimuth": ask, "change:elevation": ask, "change:log": () => { rescale(); ask(); },
-    "change:surfaces": () => { unpack(); ask(); },
+    azimuth: ask, elevation: ask, log: () => { rescale(); ask(); }, surfaces: () => { unpack(); ask(); },
   };
-  for (const [event, react] of Object.entries(changes)) model.on(event, react);
-  el.append(root);
-  const sizes = new ResizeObserver(ask);
-  sizes.observe(pictures);
-  const stopTheme = onTheme(() => { theme = null; ask(); });
-  state.start();
-  draw();
-  return () => {
-    for (const [event, react] of Object.entries(changes)) model.off(event, react);
-    sizes.disconnect();
-    stopTheme();
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
+  const themed = () => { theme = null; ask(); };
+  return live({ model, el, root, state, ask, changes, box: pictures, sized: ask, themed });
 }
 
 export default { render };

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import traitlets
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.widgets import _source
-from attnbook.widgets._figure import Figure, as_array, as_tokens
+from attnbook.widgets._widget import Widget, WidgetError, as_array, as_tokens
 
 MOST, LONGEST = 3, 41  # surfaces, points a side
 LEAST, LARGEST = 1e-4, 65504.0  # losses that 16 bits hold within 0.05 %
@@ -19,7 +19,7 @@ def _to_bytes(surfaces: np.ndarray, _: Any = None) -> bytes:
     return surfaces.astype("<f2").tobytes()
 
 
-class LossSurface(Figure):
+class LossSurface(Widget):
     """Losses over a plane through trained weights, as surfaces that one turns together.
 
     surfaces[k, i, j] = L_k(theta_k + a_i u_k + a_j v_k),  a = -extent .. extent in equal steps
@@ -49,7 +49,7 @@ class LossSurface(Figure):
     surfaces = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes)
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)
     extent = traitlets.Float(1.0).tag(sync=True)
-    log = traitlets.Bool(False).tag(sync=True)
+    log = traitlets.Bool().tag(sync=True)
     azimuth = traitlets.Float(35.0).tag(sync=True)
     elevation = traitlets.Float(30.0).tag(sync=True)
 
@@ -63,24 +63,25 @@ class LossSurface(Figure):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        kept, names = _checked(surfaces), as_tokens(names, "names")
-        if log is None:
-            log = bool(kept.max() > GREAT * kept.min())
+        given = {} if log is None else {"log": log}
         super().__init__(
             name=name,
-            content=_to_bytes(kept) + "\0".join(names).encode("utf8"),
             title=title,
-            surfaces=kept,
-            names=names,
-            extent=float(extent),
-            log=log,
+            surfaces=as_array(surfaces, "surfaces"),
+            names=as_tokens(names, "names"),
+            extent=extent,
+            **given,
         )
+
+    @traitlets.default("log")
+    def _log(self) -> bool:
+        return bool(self.surfaces.max() > GREAT * self.surfaces.min())
 
     @traitlets.validate("surfaces")
     def _check_surfaces(self, proposal: Any) -> np.ndarray:
         kept = _checked(proposal["value"])
         if self.names and kept.shape != self.surfaces.shape:
-            raise ValueError(
+            raise WidgetError(
                 f"surfaces must keep the shape {self.surfaces.shape}, not {kept.shape}"
             )
         return kept
@@ -89,13 +90,13 @@ class LossSurface(Figure):
     def _check_names(self, proposal: Any) -> list[str]:
         names = as_tokens(proposal["value"], "names")
         if len(names) != len(self.surfaces):
-            raise ValueError(f"names must be {len(self.surfaces)} texts, not {len(names)}")
+            raise WidgetError(f"names must be {len(self.surfaces)} texts, not {len(names)}")
         return names
 
     @traitlets.validate("extent")
     def _check_extent(self, proposal: Any) -> float:
         if not 0 < proposal["value"] < np.inf:
-            raise ValueError(f"extent must be a number above 0, not {proposal['value']}")
+            raise WidgetError(f"extent must be a number above 0, not {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("azimuth", "elevation")
@@ -103,8 +104,11 @@ class LossSurface(Figure):
         trait, value = proposal["trait"].name, proposal["value"]
         low, high = (-180, 180) if trait == "azimuth" else (0, 90)
         if not low <= value <= high:
-            raise ValueError(f"{trait} must be {low}..{high} degrees, not {value}")
+            raise WidgetError(f"{trait} must be {low}..{high} degrees, not {value}")
         return value
+
+    def content(self) -> bytes:
+        return _to_bytes(self.surfaces) + "\0".join(self.names).encode("utf8")
 
     def centres(self) -> np.ndarray:
         """The loss `[k]` at the trained weights."""
@@ -116,13 +120,13 @@ class LossSurface(Figure):
         shown = ", ".join(self.names)
         return f"{shown}: {k} x {n} x {n} losses, up to {self.extent:g} along two directions"
 
-    def draw(self, picture: Picture) -> None:
+    def draw(self, figure: Figure) -> None:
         k, n, _ = self.surfaces.shape
         heights = np.log10(self.surfaces) if self.log else self.surfaces
         scale = {"vmin": heights.min(), "vmax": heights.max()}
         x, y = np.meshgrid(*[np.linspace(-self.extent, self.extent, n)] * 2, indexing="ij")
         for number, (values, name) in enumerate(zip(heights, self.names, strict=True), 1):
-            axes: Any = picture.add_subplot(1, k, number, projection="3d")
+            axes: Any = figure.add_subplot(1, k, number, projection="3d")
             axes.plot_surface(x, y, values, cmap="Blues", rstride=1, cstride=1, **scale)
             axes.set_zlim(scale["vmin"], scale["vmax"])
             axes.set_proj_type("ortho")
@@ -137,12 +141,12 @@ def _checked(surfaces: Any) -> np.ndarray:
     values = as_array(surfaces, "surfaces")
     k, n, m = values.shape if values.ndim == 3 else (0, 0, 0)
     if not 1 <= k <= MOST or n != m or n % 2 == 0 or not 3 <= n <= LONGEST:
-        raise ValueError(
+        raise WidgetError(
             f"surfaces must be [k, n, n] with 1 to {MOST} surfaces and n odd, 3 to {LONGEST},"
             f" not {values.shape}"
         )
     if not ((values >= LEAST) & (values <= LARGEST)).all():
-        raise ValueError(
+        raise WidgetError(
             f"surfaces must be losses of {LEAST:g} to {LARGEST:g}, not {values.min():g} to"
             f" {values.max():g}: clip them"
         )

@@ -10,6 +10,9 @@ export function format(x, digits = 3) {
   return x < 0 && Number(text) !== 0 ? "-" + text : text;
 }
 
+// x, or the end of low..high that it lies beyond.
+export const within = (x, low, high) => Math.min(high, Math.max(low, x));
+
 // softmax(logits / t). The largest logit is taken off first, so nothing overflows; at t = 0 every other one
 // is exp(-Infinity), the limit: the largest share all (greedy).
 export function softmax(logits, t = 1) {
@@ -35,7 +38,7 @@ export function largest(values, n) {
 // Temperature on a slider of equal steps in log t, whose ends are 0.05 and 20.
 export const COLDEST = 0.05, HOTTEST = 20;
 const SPAN = Math.log(HOTTEST / COLDEST);
-export const toSlider = (t) => Math.min(1, Math.max(0, Math.log(t / COLDEST) / SPAN));
+export const toSlider = (t) => within(Math.log(t / COLDEST) / SPAN, 0, 1);
 export const fromSlider = (x) => Number((COLDEST * Math.exp(SPAN * x)).toPrecision(3));
 
 // Which of 256 colours a level gets when the deepest stands for the level `most`.
@@ -48,7 +51,8 @@ export function unpackWeights(view) {
   return levels;
 }
 export function unpackLogits(view, count) {
-  const read = view.byteLength === 4 * count ? (i) => view.getFloat32(4 * i, true) : (i) => view.getFloat64(8 * i, true);
+  const short = view.byteLength === 4 * count;
+  const read = (i) => (short ? view.getFloat32(4 * i, true) : view.getFloat64(8 * i, true));
   return Float64Array.from({ length: count }, (_, i) => read(i));
 }
 export function packLogits(values) {
@@ -78,7 +82,7 @@ export function oklch(lightness, chroma, hue) {
     .map(([x, y]) => (lightness + x * a + y * b) ** 3);
   return [[4.0767416621, -3.3077115913, 0.2309699292], [-1.2684380046, 2.6097574011, -0.3413193965],
     [-0.0041960863, -0.7034186147, 1.707614701]].map(([x, y, z]) => {
-    const u = Math.min(1, Math.max(0, x * l + y * m + z * s));
+    const u = within(x * l + y * m + z * s, 0, 1);
     return Math.round(255 * (u <= 0.0031308 ? 12.92 * u : 1.055 * u ** (1 / 2.4) - 0.055));
   });
 }

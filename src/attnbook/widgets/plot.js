@@ -1,4 +1,5 @@
-// What the two widgets on positions share on the page: sliders with their value, curves, following a pointer.
+// Parts of a widget on the page: sliders with their value, curves with their axis, dots, following a pointer.
+import { within } from "./math.js";
 import { h, svg } from "./ui.js";
 
 // `set` moves it, writes the value beside it and says it.
@@ -19,8 +20,10 @@ export function slider(label, range, oninput) {
 export const plot = (...children) => h("div", { className: "attn-graph", "aria-hidden": "true" },
   svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, ...children));
 export const curve = (look) => svg("polyline", { class: `attn-line ${look}` });
-export const trace = (line, points) =>
-  line.setAttribute("points", points.map(([x, y]) => `${(100 * x).toFixed(2)},${(100 * (1 - y)).toFixed(2)}`).join(" "));
+export function trace(line, points) {
+  const written = points.map(([x, y]) => `${(100 * x).toFixed(2)},${(100 * (1 - y)).toFixed(2)}`);
+  line.setAttribute("points", written.join(" "));
+}
 
 // A dot that keeps its shape, and labels below an axis.
 export const dot = (look) => h("i", { className: `attn-point ${look}`, "aria-hidden": "true" });
@@ -36,8 +39,8 @@ export function axis(labels) {
 // Calls `choose` with fractions of the width and height where a pointer clicks or drags.
 export function follow(node, choose) {
   const at = (event) => {
-    const box = node.getBoundingClientRect(), inside = (x) => Math.min(1, Math.max(0, x));
-    choose(inside((event.clientX - box.left) / box.width), inside((event.clientY - box.top) / box.height));
+    const box = node.getBoundingClientRect();
+    choose(within((event.clientX - box.left) / box.width, 0, 1), within((event.clientY - box.top) / box.height, 0, 1));
   };
   node.classList.add("attn-follow");
   node.addEventListener("click", at);

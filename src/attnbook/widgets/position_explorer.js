@@ -1,11 +1,13 @@
 // PositionExplorer: sinusoidal position vectors as a picture, one of their waves, and their inner products.
-import { css, format } from "./math.js";
+import { css, format, within } from "./math.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
-import { BLUE, ORANGE, fromBaseSlider, pixels, products, sinusoidal, speed, toBaseSlider, wavelength } from "./positions.js";
-import { h, onceAFrame, put, stateControls } from "./ui.js";
+import {
+  BLUE, ORANGE, fromBaseSlider, pixels, products, sinusoidal, speed, toBaseSlider, wavelength,
+} from "./positions.js";
+import { h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const POINTS = 600; // of a drawn wave
-const between = (n, high) => Math.min(high, Math.max(0, Math.trunc(n)));
+const whole = (x, count) => within(Math.trunc(x), 0, count - 1);
 const long = (x) => (x < 1000 ? format(x, 1) : Math.round(x).toLocaleString("en"));
 
 function render({ model, el }) {
@@ -37,15 +39,19 @@ function render({ model, el }) {
   const state = stateControls(el, model.get("name"),
     () => ({ position: [model.get("position")], pair: [model.get("pair")], base: [model.get("base")] }),
     ({ position: [i], pair: [m], base: [b] }) => put(model, {
-      position: between(i, n - 1), pair: between(m, size / 2 - 1), base: Math.max(1, b),
+      position: whole(i, n), pair: whole(m, size / 2), base: Math.max(1, b),
     }));
-  const root = h("div", { className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions" },
-    ...(title ? [h("p", { className: "attn-title" }, title)] : []), position.node, pair.node, base.node,
-    h("p", { className: "attn-legend" }, `Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `, key, " 1"),
-    picture, axis(along.map((i) => [i / (n - 1), i === n - 1 ? `position ${i}` : String(i)])), pairText, waves, waveText,
+  const root = h("div", {
+    className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions",
+  }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), position.node, pair.node, base.node,
+    h("p", { className: "attn-legend" },
+      `Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `, key, " 1"),
+    picture, axis(along.map((i) => [i / (n - 1), i === n - 1 ? `position ${i}` : String(i)])),
+    pairText, waves, waveText,
     h("p", { className: "attn-legend" }, "Inner product p", h("sub", {}, "i"), " · p", h("sub", {}, "j"),
       " by distance j − i. Thick: from the chosen i; thin: from any other."),
-    distances, axis(apart.map((x) => [place(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])), productText, state.bar);
+    distances, axis(apart.map((x) => [place(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])),
+    productText, state.bar);
 
   // Where things lie, as fractions of a plot: positions as columns of the picture, distances from end to end.
   function place(distance) {
@@ -53,8 +59,8 @@ function render({ model, el }) {
   }
   const height = (product) => (product - low) / (size / 2 - low);
 
-  follow(picture, (x, y) => put(model, { position: between(x * n, n - 1), pair: between((y * size) / 2, size / 2 - 1) }));
-  follow(waves, (x) => put(model, { position: between(x * n, n - 1) }));
+  follow(picture, (x, y) => put(model, { position: whole(x * n, n), pair: whole((y * size) / 2, size / 2) }));
+  follow(waves, (x) => put(model, { position: whole(x * n, n) }));
 
   // ---- drawing
   function make() {
@@ -64,14 +70,17 @@ function render({ model, el }) {
     const first = products(vectors, n, 0);
     low = Math.min(0, ...first);
     Object.assign(distances.dataset, { high: size / 2, low: format(low, 0) });
-    trace(every, Array.from({ length: 2 * n - 1 }, (_, x) => [place(x - n + 1), height(first[Math.abs(x - n + 1)])]));
+    const all = Array.from({ length: 2 * n - 1 }, (_, x) => x - n + 1);
+    trace(every, all.map((distance) => [place(distance), height(first[Math.abs(distance)])]));
     trace(zero, [[0, height(0)], [1, height(0)]]);
   }
 
   function draw() {
     if (made !== model.get("base")) make();
-    const i = model.get("position"), m = model.get("pair"), turn = speed(m, size, made), period = wavelength(m, size, made);
-    const at = vectors.subarray(i * size + 2 * m), x = (i + 0.5) / n, [s, c] = [at[0], at[1]].map((value) => format(value));
+    const i = model.get("position"), m = model.get("pair");
+    const turn = speed(m, size, made), period = wavelength(m, size, made);
+    const at = vectors.subarray(i * size + 2 * m), x = (i + 0.5) / n;
+    const [s, c] = [at[0], at[1]].map((value) => format(value));
     position.set(i, String(i), `${i}, sine ${s}, cosine ${c}`);
     pair.set(m, String(m), `${m}, wavelength ${long(period)} positions`);
     base.set(toBaseSlider(made), made.toLocaleString("en"));
@@ -83,7 +92,8 @@ function render({ model, el }) {
     trace(here, [[x, 0], [x, 1]]);
     move(sineAt, x, 0.5 + at[0] / 2);
     move(cosineAt, x, 0.5 + at[1] / 2);
-    pairText.replaceChildren(`Pair ${m}: `, h("b", { className: "attn-sine" }, "sine"), ` (solid) is dimension ${2 * m}, `,
+    pairText.replaceChildren(
+      `Pair ${m}: `, h("b", { className: "attn-sine" }, "sine"), ` (solid) is dimension ${2 * m}, `,
       h("b", { className: "attn-cosine" }, "cosine"), ` (dashed) dimension ${2 * m + 1}.`);
     waveText.replaceChildren("Wavelength ", h("b", {}, `${long(period)} positions`), ` · at position ${i}: sine `,
       h("b", {}, s), ", cosine ", h("b", {}, c));
@@ -91,23 +101,14 @@ function render({ model, el }) {
     trace(mine, Array.from(all, (value, j) => [place(j - i), height(value)]));
     move(top, place(0), height(all[i]));
     const far = [0, 1, 10].map((distance) => [distance, all[i + distance] ?? all[i - distance]]);
+    const itself = ["p", h("sub", {}, i), " · p", h("sub", {}, i), " = "];
     productText.replaceChildren(...far.filter(([, value]) => value !== undefined).flatMap(([distance, value]) =>
-      [...(distance ? [` · ${distance} away `] : ["p", h("sub", {}, i), " · p", h("sub", {}, i), " = "]), h("b", {}, format(value, 2))]));
+      [...(distance ? [` · ${distance} away `] : itself), h("b", {}, format(value, 2))]));
   }
   const ask = onceAFrame(draw);
 
   // ---- life
-  const changes = ["change:position", "change:pair", "change:base"];
-  for (const event of changes) model.on(event, ask);
-  el.append(root);
-  state.start();
-  draw();
-  return () => {
-    for (const event of changes) model.off(event, ask);
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
+  return live({ model, el, root, state, ask, changes: { position: ask, pair: ask, base: ask } });
 }
 
 export default { render };

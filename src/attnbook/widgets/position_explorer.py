@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import traitlets
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.positions import sinusoidal
 from attnbook.widgets import _source
-from attnbook.widgets._figure import Figure
+from attnbook.widgets._widget import Widget, WidgetError
 
 MAX_SIDE = 512
 COLOURS = LinearSegmentedColormap.from_list("signed", ["#cd6c00", "white", "#0068be"])
 
 
-class PositionExplorer(Figure):
+class PositionExplorer(Widget):
     """Position vectors p_i as columns of a picture, with a pair of dimensions and a position.
 
     p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m comes
@@ -38,8 +38,8 @@ class PositionExplorer(Figure):
 
     _esm, _css = _source.load("PositionExplorer")
 
-    d_model = traitlets.Int().tag(sync=True)
-    max_len = traitlets.Int().tag(sync=True)
+    d_model = traitlets.Int(64).tag(sync=True)
+    max_len = traitlets.Int(128).tag(sync=True)
     base = traitlets.Float(10_000.0).tag(sync=True)
     position = traitlets.Int(0).tag(sync=True)
     pair = traitlets.Int(0).tag(sync=True)
@@ -57,11 +57,10 @@ class PositionExplorer(Figure):
     ) -> None:
         super().__init__(
             name=name,
-            content=f"{d_model} {max_len} {base:g}".encode(),
             title=title,
             d_model=d_model,
             max_len=max_len,
-            base=float(base),
+            base=base,
             position=position,
             pair=pair,
         )
@@ -72,7 +71,7 @@ class PositionExplorer(Figure):
         even = trait == "d_model"
         if not 2 <= value <= MAX_SIDE or (even and value % 2):
             number = "an even number" if even else "a number"
-            raise ValueError(f"{trait} must be {number} from 2 to {MAX_SIDE}, not {value}")
+            raise WidgetError(f"{trait} must be {number} from 2 to {MAX_SIDE}, not {value}")
         return value
 
     @traitlets.validate("position", "pair")
@@ -80,14 +79,17 @@ class PositionExplorer(Figure):
         trait, value = proposal["trait"].name, proposal["value"]
         size = max(1, self.max_len if trait == "position" else self.d_model // 2)
         if not 0 <= value < size:
-            raise ValueError(f"{trait} must be 0..{size - 1}, not {value}")
+            raise WidgetError(f"{trait} must be 0..{size - 1}, not {value}")
         return value
 
     @traitlets.validate("base")
     def _check_base(self, proposal: Any) -> float:
         if not 1 <= proposal["value"] < np.inf:
-            raise ValueError(f"base must be a number of at least 1, not {proposal['value']}")
+            raise WidgetError(f"base must be a number of at least 1, not {proposal['value']}")
         return proposal["value"]
+
+    def content(self) -> bytes:
+        return f"{self.d_model} {self.max_len} {self.base:g}".encode()
 
     def wavelength(self) -> float:
         """How many positions the chosen pair takes to come round."""
@@ -100,10 +102,10 @@ class PositionExplorer(Figure):
     def summary(self) -> str:
         return f"{self.max_len} positions x {self.d_model} dimensions, base {self.base:g}"
 
-    def draw(self, picture: Picture) -> None:
+    def draw(self, figure: Figure) -> None:
         p, i, m = self.vectors(), self.position, self.pair
         positions = np.arange(self.max_len)
-        map_, waves, products = picture.subplots(3, 1, height_ratios=[2, 1, 1])
+        map_, waves, products = figure.subplots(3, 1, height_ratios=[2, 1, 1])
         map_.imshow(p.T, cmap=COLOURS, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         map_.axvline(i, color="black", linewidth=1)
         map_.axhspan(2 * m - 0.5, 2 * m + 1.5, fill=False, linewidth=1)

@@ -1,5 +1,5 @@
-// What the two widgets on positions compute; no DOM, so that Node tests import this file as it is.
-import { oklch } from "./math.js";
+// What the widgets on positions compute; no DOM, so that Node tests import this file as it is.
+import { oklch, within } from "./math.js";
 
 // Wave m of size/2 turns by this many radians a position, so once in `wavelength` positions.
 export const speed = (m, size, base) => base ** ((-2 * m) / size);
@@ -31,11 +31,11 @@ export function products(p, n, i) {
 
 // The base on a slider of equal steps in its logarithm, whose ends are 10 and a million.
 const LOW = 10, HIGH = 1e6;
-export const toBaseSlider = (base) => Math.min(1, Math.max(0, Math.log(base / LOW) / Math.log(HIGH / LOW)));
+export const toBaseSlider = (base) => within(Math.log(base / LOW) / Math.log(HIGH / LOW), 0, 1);
 export const fromBaseSlider = (x) => Number((LOW * (HIGH / LOW) ** x).toPrecision(2));
 
-// A picture of n vectors, one a column: red, green, blue and opacity of each number in -1..1. Orange below zero,
-// blue above, nothing at zero, so that it suits any page; colour-blind readers tell the two apart, and blue prints darker.
+// A picture of n vectors, one a column: red, green, blue and opacity of each number in -1..1. Orange below zero, blue
+// above, nothing at zero, so that it suits any page; colour-blind readers tell the two apart, and blue prints darker.
 export const BLUE = oklch(0.52, 0.16, 255), ORANGE = oklch(0.66, 0.16, 55);
 export function pixels(p, n) {
   const size = p.length / n, data = new Uint8ClampedArray(4 * p.length);
@@ -61,7 +61,8 @@ export const inner = ([a, b], [c, d]) => a * c + b * d;
 // The least and the greatest score of all pairs of positions i, j = 0..last at each distance i - j = -last..last.
 export function spread(q, k, theta, mode, last) {
   const low = new Float64Array(2 * last + 1).fill(Infinity), high = low.map((x) => -x);
-  const [queries, keys] = [q, k].map((v) => Array.from({ length: last + 1 }, (_, position) => positioned(v, position, theta, mode)));
+  const [queries, keys] = [q, k].map((v) =>
+    Array.from({ length: last + 1 }, (_, position) => positioned(v, position, theta, mode)));
   queries.forEach((turned, i) => keys.forEach((other, j) => {
     const score = inner(turned, other), at = i - j + last;
     low[at] = Math.min(low[at], score);

@@ -1,15 +1,14 @@
 // RotaryDial: a query and a key in the plane, changed by their positions, and their score by distance.
-import { format } from "./math.js";
+import { format, within } from "./math.js";
 import { axis, curve, dot, move, plot, slider, trace } from "./plot.js";
 import { inner, positioned, spread } from "./positions.js";
-import { h, onceAFrame, put, select, stateControls, svg } from "./ui.js";
+import { h, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
 
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
-const MODES = ["rotate", "add"];
+const MODES = ["rotate", "add"]; // Python reads this list, and a link holds a mode as its number here
 const lower = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 const signed = (text) => (text.startsWith("-") ? `− ${text.slice(1)}` : `+ ${text}`);
 const degrees = (angle) => `${format((angle * 180) / Math.PI, 0)}°`;
-const within = (n, high) => Math.min(high, Math.max(0, n));
 
 function render({ model, el }) {
   const title = model.get("title");
@@ -48,18 +47,20 @@ function render({ model, el }) {
     () => ({ q: model.get("q"), k: model.get("k"), i: [model.get("i")], j: [model.get("j")],
       theta: [model.get("theta")], mode: [MODES.indexOf(model.get("mode"))] }),
     ({ q, k, i: [i], j: [j], theta: [angle], mode: [n] }) => put(model, {
-      q: clip(q), k: clip(k), i: within(Math.trunc(i), LAST), j: within(Math.trunc(j), LAST),
-      theta: within(angle, Math.PI), mode: MODES[n] ?? MODES[0],
+      q: clip(q), k: clip(k), i: within(Math.trunc(i), 0, LAST), j: within(Math.trunc(j), 0, LAST),
+      theta: within(angle, 0, Math.PI), mode: MODES[n] ?? MODES[0],
     }));
   const root = h("div", { className: "attn attn-dial", role: "group", "aria-label": title || "Rotary positions" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-sides" },
       plane, h("div", {},
-        h("p", { className: "attn-legend" }, "Dashed: q and k, to be dragged. Solid: what their positions make of them."),
+        h("p", { className: "attn-legend" },
+          "Dashed: q and k, to be dragged. Solid: what their positions make of them."),
         h("div", { className: "attn-row" }, mode.node), places[0].node, places[1].node, theta.node,
         h("div", { className: "attn-row" }, ...together), readout)),
     h("p", { className: "attn-legend" }, `Score by distance i − j, from all pairs of positions 0 to ${LAST}`),
-    scores, axis([-LAST, -LAST / 2, 0, LAST / 2, LAST].map((x) => [along(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])),
+    scores,
+    axis([-LAST, -LAST / 2, 0, LAST / 2, LAST].map((x) => [along(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])),
     pairs, heard, state.bar);
 
   // ---- what the reader does
@@ -79,7 +80,8 @@ function render({ model, el }) {
     handle.addEventListener("pointermove", (event) => {
       if (!event.buttons) return;
       const box = plane.getBoundingClientRect(), scale = (2 * EDGE) / box.width;
-      put(model, { [name]: rounded([(event.clientX - box.left) * scale - EDGE, EDGE - (event.clientY - box.top) * scale]) });
+      const [x, y] = [event.clientX - box.left, event.clientY - box.top].map((pixels) => pixels * scale - EDGE);
+      put(model, { [name]: rounded([x, -y]) });
     });
     handle.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
@@ -94,7 +96,8 @@ function render({ model, el }) {
     return 0.5 + distance / (2 * LAST);
   }
   function drawArrow(path, [x, y]) {
-    const length = Math.hypot(x, y), size = Math.min(0.2, length / 2), [a, b] = [(size * x) / length || 0, (size * y) / length || 0];
+    const length = Math.hypot(x, y), size = Math.min(0.2, length / 2);
+    const [a, b] = [x, y].map((part) => (size * part) / length || 0);
     const barb = (side) => `M${x} ${-y}L${x - a - 0.5 * side * b} ${-(y - b + 0.5 * side * a)}`;
     path.setAttribute("d", `M0 0L${x} ${-y}${barb(1)}${barb(-1)}`);
   }
@@ -105,7 +108,8 @@ function render({ model, el }) {
   }
 
   function draw() {
-    const way = model.get("mode"), turn = model.get("theta"), adds = way === "add", [q, k] = vectors(), [i, j] = positions();
+    const way = model.get("mode"), turn = model.get("theta"), adds = way === "add";
+    const [q, k] = vectors(), [i, j] = positions();
     const now = [positioned(q, i, turn, way), positioned(k, j, turn, way)], score = inner(...now);
     mode.list.selectedIndex = MODES.indexOf(way);
     places.forEach((place, n) => place.set(positions()[n], String(positions()[n])));
@@ -113,27 +117,32 @@ function render({ model, el }) {
     together[0].disabled = Math.max(i, j) === LAST;
     together[1].disabled = Math.min(i, j) === 0;
     drawAngle(now);
-    const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie on the sides away from each other
+    const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie apart, on either side
+    const set = (node, attributes) =>
+      Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
     shapes.forEach(({ orbit, start, now: arrow, label, handle }, n) => {
-      const v = vectors()[n], [x, y] = now[n], out = 0.26 / (Math.hypot(x, y) || 1), aside = n ? -apart * out : apart * out;
-      const [cx, cy, r] = adds ? [v[0], -v[1], 1] : [0, 0, Math.hypot(...v)];
-      for (const [attribute, value] of Object.entries({ cx, cy, r })) orbit.setAttribute(attribute, value);
+      const v = vectors()[n], [x, y] = now[n];
+      const out = 0.26 / (Math.hypot(x, y) || 1), aside = n ? -apart * out : apart * out;
+      set(orbit, adds ? { cx: v[0], cy: -v[1], r: 1 } : { cx: 0, cy: 0, r: Math.hypot(...v) });
       drawArrow(start, v);
       drawArrow(arrow, now[n]);
-      for (const [attribute, value] of [["x", x + x * out - y * aside], ["y", -y - y * out - x * aside]]) label.setAttribute(attribute, value);
+      set(label, { x: x + x * out - y * aside, y: -y - y * out - x * aside });
       label.textContent = "qk"[n] + lower(positions()[n]);
       move(handle, 0.5 + v[0] / (2 * EDGE), 0.5 + v[1] / (2 * EDGE));
-      handle.setAttribute("aria-label", `${"qk"[n]} at ${v.map((part) => format(part, 2)).join(", ")}; arrow keys move it`);
+      const here = v.map((part) => format(part, 2)).join(", ");
+      handle.setAttribute("aria-label", `${"qk"[n]} at ${here}; arrow keys move it`);
     });
     const bold = h("b", {}, format(score)), two = (number) => format(number, 2);
     if (adds) {
       const waves = [i, j].map((position) => positioned([0, 0], position, turn, way));
       const [pi, pj] = [`p${lower(i)}`, `p${lower(j)}`];
-      readout.replaceChildren(`Score (q + ${pi})·(k + ${pj}): q·k ${two(inner(q, k))} + q·${pj} ${two(inner(q, waves[1]))}`
-        + ` + ${pi}·k ${two(inner(waves[0], k))} + ${pi}·${pj} ${two(inner(...waves))} = `, bold);
+      readout.replaceChildren(`Score (q + ${pi})·(k + ${pj}): q·k ${two(inner(q, k))}`
+        + ` + q·${pj} ${two(inner(q, waves[1]))} + ${pi}·k ${two(inner(waves[0], k))}`
+        + ` + ${pi}·${pj} ${two(inner(...waves))} = `, bold);
     } else {
       const between = Math.atan2(inner([-k[1], k[0]], q), inner(k, q));
-      readout.replaceChildren(`Score |q| |k| cos(φ ${signed(`${i - j}θ`)}): ${two(Math.hypot(...q))} · ${two(Math.hypot(...k))}`
+      readout.replaceChildren(`Score |q| |k| cos(φ ${signed(`${i - j}θ`)}): `
+        + `${two(Math.hypot(...q))} · ${two(Math.hypot(...k))}`
         + ` · cos(${degrees(between)} ${signed(degrees((i - j) * turn))}) = `, bold);
     }
     const most = vectors().reduce((product, v) => product * (Math.hypot(...v) + (adds ? 1 : 0)), 1) || 1;
@@ -142,25 +151,17 @@ function render({ model, el }) {
     trace(band, [...edge(high), ...edge(low).reverse()]);
     move(present, along(i - j), height(score));
     Object.assign(scores.dataset, { high: two(most), low: two(-most).replace("-", "−") });
-    const [least, greatest] = [low, high].map((values) => format(values[i - j + LAST])), many = LAST + 1 - Math.abs(i - j);
-    pairs.replaceChildren(many > 1 ? `All ${many} pairs with i − j = ${i - j}: ` : `The one pair with i − j = ${i - j}: `,
+    const [least, greatest] = [low, high].map((values) => format(values[i - j + LAST]));
+    const many = LAST + 1 - Math.abs(i - j), which = many > 1 ? `All ${many} pairs` : "The one pair";
+    pairs.replaceChildren(`${which} with i − j = ${i - j}: `,
       ...(least === greatest ? [many > 1 ? "the same score, " : "score ", h("b", {}, least)]
         : ["scores from ", h("b", {}, least), " to ", h("b", {}, greatest)]));
   }
   const ask = onceAFrame(draw);
 
   // ---- life
-  const changes = ["q", "k", "i", "j", "theta", "mode"].map((trait) => `change:${trait}`);
-  for (const event of changes) model.on(event, ask);
-  el.append(root);
-  state.start();
-  draw();
-  return () => {
-    for (const event of changes) model.off(event, ask);
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
+  const changes = { q: ask, k: ask, i: ask, j: ask, theta: ask, mode: ask };
+  return live({ model, el, root, state, ask, changes });
 }
 
 export default { render };

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 import traitlets
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.widgets import _source
-from attnbook.widgets._figure import Figure, as_array
+from attnbook.widgets._widget import Widget, WidgetError, as_array
 
 LAST = 64  # positions 0..64
 LONGEST = 2.0  # of q and k: the plane ends there
-MODES = ("rotate", "add")
+MODES = tuple(_source.constant("rotary_dial.js", "MODES"))
 
 
 def positioned(vector: Any, position: Any, theta: float | int, mode: str) -> np.ndarray:
@@ -25,7 +25,7 @@ def positioned(vector: Any, position: Any, theta: float | int, mode: str) -> np.
     return np.stack(new, axis=-1)
 
 
-class RotaryDial(Figure):
+class RotaryDial(Widget):
     """Two vectors in the plane and the score of q at position i with k at position j.
 
     rotate: score = R(i theta) q . R(j theta) k = |q| |k| cos(phi + (i - j) theta)
@@ -70,16 +70,14 @@ class RotaryDial(Figure):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        q, k = as_array(q, "q").tolist(), as_array(k, "k").tolist()
         super().__init__(
             name=name,
-            content=f"{q} {k} {theta:g} {mode}".encode(),
             title=title,
-            q=q,
-            k=k,
+            q=as_array(q, "q").tolist(),
+            k=as_array(k, "k").tolist(),
             i=i,
             j=j,
-            theta=float(theta),
+            theta=theta,
             mode=mode,
         )
 
@@ -87,27 +85,30 @@ class RotaryDial(Figure):
     def _check_vector(self, proposal: Any) -> list[float]:
         trait, value = proposal["trait"].name, as_array(proposal["value"], proposal["trait"].name)
         if value.shape != (2,) or not np.hypot(*value) <= LONGEST + 1e-9:
-            raise ValueError(f"{trait} must be two numbers of length at most 2, not {value}")
+            raise WidgetError(f"{trait} must be two numbers of length at most 2, not {value}")
         return value.tolist()
 
     @traitlets.validate("i", "j")
     def _check_position(self, proposal: Any) -> int:
         if not 0 <= proposal["value"] <= LAST:
             name = proposal["trait"].name
-            raise ValueError(f"{name} must be 0..{LAST}, not {proposal['value']}")
+            raise WidgetError(f"{name} must be 0..{LAST}, not {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("theta")
     def _check_theta(self, proposal: Any) -> float:
         if not 0 <= proposal["value"] <= np.pi:
-            raise ValueError(f"theta must be 0 to pi, not {proposal['value']}")
+            raise WidgetError(f"theta must be 0 to pi, not {proposal['value']}")
         return proposal["value"]
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:
         if proposal["value"] not in MODES:
-            raise ValueError(f"mode must be 'rotate' or 'add', not {proposal['value']!r}")
+            raise WidgetError(f"mode must be 'rotate' or 'add', not {proposal['value']!r}")
         return proposal["value"]
+
+    def content(self) -> bytes:
+        return f"{self.q} {self.k} {self.theta:g} {self.mode}".encode()
 
     def vectors(self) -> np.ndarray:
         """q at position i and k at position j, `[2 2]`."""
@@ -127,8 +128,8 @@ class RotaryDial(Figure):
         q, k = (", ".join(f"{part:g}" for part in vector) for vector in (self.q, self.k))
         return f"q ({q}) and k ({k}), {self.mode}, angle {self.theta:g}"
 
-    def draw(self, picture: Picture) -> None:
-        plane, scores = picture.subplots(1, 2)
+    def draw(self, figure: Figure) -> None:
+        plane, scores = figure.subplots(1, 2)
         starts = np.array([self.q, self.k])
         for start, now, name, position, colour in zip(
             starts, self.vectors(), "qk", (self.i, self.j), ("#2b6cb0", "#b8470b"), strict=True

@@ -1,8 +1,8 @@
 // SoftmaxTemperature: bars of softmax(logits / t), the curve of their entropy over t, logits to drag.
 import {
-  COLDEST, HOTTEST, entropy, format, fromSlider, largest, packLogits, softmax, toSlider, unpackLogits, visible,
+  COLDEST, HOTTEST, entropy, format, fromSlider, largest, packLogits, softmax, toSlider, unpackLogits, visible, within,
 } from "./math.js";
-import { h, onceAFrame, put, select, stateControls, svg, token } from "./ui.js";
+import { h, live, onceAFrame, put, select, stateControls, svg, token } from "./ui.js";
 
 const TICKS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20], POINTS = 80, MARGIN = 3;
 const inBits = (nats) => nats / Math.LN2;
@@ -31,7 +31,8 @@ function render({ model, el }) {
   const greedy = h("button", { type: "button", onclick: () => { warm(0); showNumber(); say(); } }, "Greedy (0)");
   const line = svg("polyline", { class: "attn-curve" });
   const dot = h("i", { className: "attn-dot" });
-  const caption = `Entropy by temperature; dashed: ${format(mostBits, 2)} bits, all ${labels.length.toLocaleString("en")} equally likely`;
+  const caption = `Entropy by temperature; dashed: ${format(mostBits, 2)} bits, `
+    + `all ${labels.length.toLocaleString("en")} equally likely`;
   const curve = h("div", { className: "attn-plot", "aria-hidden": "true" },
     svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot);
   const ticks = h("div", { className: "attn-ticks", "aria-hidden": "true" }, ...TICKS.map((t) => {
@@ -52,15 +53,18 @@ function render({ model, el }) {
     }),
     ({ temperature: [t], context: [c], logits: changes }) => {
       const all = original.slice();
-      for (let n = 0; n + 1 < changes.length; n += 2) if (Number.isFinite(all[changes[n]])) all[changes[n]] = changes[n + 1];
+      for (let n = 0; n + 1 < changes.length; n += 2) {
+        if (Number.isFinite(all[changes[n]])) all[changes[n]] = changes[n + 1];
+      }
       put(model, {
         temperature: Math.max(0, t), logits: packLogits(all),
-        context: Math.min(Math.max(0, Math.trunc(c)), Math.max(0, contexts.length - 1)),
+        context: within(Math.trunc(c), 0, Math.max(0, contexts.length - 1)),
       });
       showNumber();
     });
-  const root = h("div", { className: "attn attn-temperature", role: "group", "aria-label": title || "Softmax with temperature" },
-    ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+  const root = h("div", {
+    className: "attn attn-temperature", role: "group", "aria-label": title || "Softmax with temperature",
+  }, ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, ...(contexts.length ? [context.node] : []),
       h("label", { className: "attn-field" }, h("span", {}, "temperature"), number), greedy),
     h("p", { className: "attn-caption", "aria-hidden": "true" }, caption),
@@ -91,7 +95,8 @@ function render({ model, el }) {
     bars = (many ? largest(own, top) : [...labels.keys()]).map((i) => {
       const text = visible(labels[i]);
       const drag = editable ? [h("input", {
-        type: "range", min: low, max: high, step: "any", disabled: !Number.isFinite(own[i]), "aria-label": `Logit of ${text}`,
+        type: "range", min: low, max: high, step: "any", disabled: !Number.isFinite(own[i]),
+        "aria-label": `Logit of ${text}`,
         oninput: (event) => edit(i, Number(event.target.value)),
       })] : [];
       return makeBar(i, text, drag);
@@ -144,30 +149,21 @@ function render({ model, el }) {
     }
     if (others) set(others, Math.max(0, rest), Math.max(0, restThen));
     const best = largest(p, 1)[0];
-    slider.setAttribute("aria-valuetext", `${Number(t.toPrecision(3))}, most likely ${visible(labels[best])} ${format(p[best])}`);
-    readout.replaceChildren("Entropy ", h("b", {}, `${format(inBits(nats))} bits`), ` (${format(nats)} nats) · perplexity `,
+    slider.setAttribute("aria-valuetext",
+      `${Number(t.toPrecision(3))}, most likely ${visible(labels[best])} ${format(p[best])}`);
+    readout.replaceChildren(
+      "Entropy ", h("b", {}, `${format(inBits(nats))} bits`), ` (${format(nats)} nats) · perplexity `,
       h("b", {}, format(Math.exp(nats), 2)), " · most likely ", token(visible(labels[best])), ` ${format(p[best])}`);
   }
   const ask = onceAFrame(draw);
 
   // ---- life
   const changes = {
-    "change:temperature": ask,
-    "change:logits": () => (readLogits(), ask()),
-    "change:context": () => (fillList(), readLogits(), ask()),
+    temperature: ask, logits: () => { readLogits(); ask(); }, context: () => { fillList(); readLogits(); ask(); },
   };
-  for (const [event, react] of Object.entries(changes)) model.on(event, react);
-  el.append(root);
   fillList();
   readLogits();
-  state.start();
-  draw();
-  return () => {
-    for (const [event, react] of Object.entries(changes)) model.off(event, react);
-    state.stop();
-    ask.cancel();
-    root.remove();
-  };
+  return live({ model, el, root, state, ask, changes });
 }
 
 export default { render };

@@ -1,4 +1,5 @@
-// What both widgets need of the page. Text always goes in as text nodes: a token can never become HTML.
+// What the widgets need of the page: elements, traits, the theme, a link to the state, and their common life.
+// Text always goes in as text nodes: a token can never become HTML.
 import { linkLeads, luminance, readLink, writeLink } from "./math.js";
 
 export function h(tag, props = {}, ...children) {
@@ -38,8 +39,7 @@ export function put(model, traits) {
 export function onceAFrame(draw) {
   let asked = 0;
   const ask = () => (asked ||= requestAnimationFrame(() => ((asked = 0), draw())));
-  ask.cancel = () => cancelAnimationFrame(asked);
-  return ask;
+  return Object.assign(ask, { now: draw, cancel: () => cancelAnimationFrame(asked) });
 }
 
 // The text's own colour tells dark from light, whatever the host calls its themes.
@@ -54,6 +54,29 @@ export function onTheme(draw) {
   }
   query.addEventListener("change", draw);
   return () => (watch.disconnect(), query.removeEventListener("change", draw));
+}
+
+// The life of a widget: `root` comes onto the page and is drawn (`ask`, of onceAFrame). From then on each trait in
+// `changes`, the theme (`themed`) and the size of `box` (`sized`) call what is given for them, until the function that
+// comes back takes all of it away. What a trait calls may have the widget built `again`, by `render`.
+export function live({ model, el, root, state, ask, changes, themed, box, sized, render }) {
+  const events = Object.entries(changes).map(([trait, react]) => [`change:${trait}`, () => react(again)]);
+  const sizes = new ResizeObserver(() => sized()), stopTheme = themed && onTheme(themed);
+  let stop = () => {
+    for (const [event, react] of events) model.off(event, react);
+    sizes.disconnect();
+    stopTheme?.();
+    state.stop();
+    ask.cancel();
+    root.remove();
+  };
+  const again = () => { stop(); stop = render({ model, el }); };
+  for (const [event, react] of events) model.on(event, react);
+  el.append(root);
+  if (box) sizes.observe(box);
+  state.start();
+  ask.now();
+  return () => stop();
 }
 
 // Reset and, on a page of the book, a link to the present state. `read` gives the state as lists of numbers

@@ -5,10 +5,18 @@ from typing import Any
 
 import numpy as np
 import traitlets
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.widgets import _source
-from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, format_number, short
+from attnbook.widgets._widget import (
+    Widget,
+    WidgetError,
+    as_array,
+    as_tokens,
+    check_size,
+    format_number,
+    short,
+)
 
 
 def softmax(logits: np.ndarray, temperature: float | int = 1.0) -> np.ndarray:
@@ -35,7 +43,7 @@ def _from_bytes(data: Any, widget: "SoftmaxTemperature") -> np.ndarray:
     return np.frombuffer(data, kind).astype(np.float64).reshape(widget.logits.shape)
 
 
-class SoftmaxTemperature(Figure):
+class SoftmaxTemperature(Widget):
     """Bars of softmax(logits / temperature), with their entropy and perplexity.
 
     p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: towards 0
@@ -79,33 +87,13 @@ class SoftmaxTemperature(Figure):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        values = as_array(logits, "logits")
-        labels = as_tokens(labels, "labels")
-        names = as_tokens(contexts or [], "contexts")
-        if values.ndim not in (1, 2) or 0 in values.shape:
-            raise ValueError(
-                f"logits must be [label] or [context, label] and not empty, not {values.shape}"
-            )
-        if values.shape[-1] != len(labels):
-            raise ValueError(f"{len(labels)} labels for logits of shape {values.shape}")
-        if values.shape[:-1] != ((len(names),) if contexts is not None else ()):
-            raise ValueError(f"{len(names)} contexts for logits of shape {values.shape}")
-        _check_logits(values)
-        content = _to_bytes(values)
-        text = "\0".join([*labels, *names]).encode("utf8")
-        if len(content) + len(text) > MAX_BYTES:
-            raise ValueError(
-                f"logits and labels take {len(content) + len(text):,} bytes, more than"
-                f" {MAX_BYTES:,}: show fewer contexts or labels"
-            )
         super().__init__(
             name=name,
-            content=content + text,
             title=title,
-            logits=values,
-            labels=labels,
-            contexts=names,
-            temperature=float(temperature),
+            logits=as_array(logits, "logits"),
+            labels=as_tokens(labels, "labels"),
+            contexts=as_tokens([] if contexts is None else contexts, "contexts"),
+            temperature=temperature,
             top=top,
             editable=editable,
         )
@@ -114,24 +102,38 @@ class SoftmaxTemperature(Figure):
     def _check_temperature(self, proposal: Any) -> float:
         value = proposal["value"]
         if not 0 <= value < np.inf:
-            raise ValueError(f"temperature must be a number of at least 0, not {value}")
+            raise WidgetError(f"temperature must be a number of at least 0, not {value}")
         return value
 
     @traitlets.validate("context")
     def _check_context(self, proposal: Any) -> int:
         value, size = proposal["value"], max(1, len(self.contexts))
         if not 0 <= value < size:
-            raise ValueError(f"context must be 0..{size - 1}, not {value}")
+            raise WidgetError(f"context must be 0..{size - 1}, not {value}")
         return value
 
     @traitlets.validate("logits")
-    def _check_new_logits(self, proposal: Any) -> np.ndarray:
-        value = as_array(proposal["value"], "logits")
-        shape = (*([len(self.contexts)] if self.contexts else []), len(self.labels))
-        if self.labels and value.shape != shape:
-            raise ValueError(f"logits must keep the shape {shape}, not {value.shape}")
-        _check_logits(value)
-        return value
+    def _check_logits(self, proposal: Any) -> np.ndarray:
+        values = as_array(proposal["value"], "logits")
+        if values.ndim not in (1, 2) or 0 in values.shape:
+            raise WidgetError(
+                f"logits must be [label] or [context, label] and not empty, not {values.shape}"
+            )
+        labels, contexts = len(self.labels), len(self.contexts)
+        if values.shape != ((contexts, labels) if contexts else (labels,)):
+            raise WidgetError(
+                f"logits must be of a shape for {labels} labels and {contexts} contexts,"
+                f" not {values.shape}"
+            )
+        rows = np.atleast_2d(values)
+        wrong = ~((rows < np.inf).all(-1) & (rows > -np.inf).any(-1))  # NaN fails the first
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            what = "only minus infinity" if (rows[row] == -np.inf).all() else "NaN or plus infinity"
+            raise WidgetError(f"logits: row {row} holds {what}; its sum is {rows[row].sum():g}")
+        size = len(_to_bytes(values)) + len(self._texts())
+        check_size(size, "logits and labels", "show fewer contexts or labels")
+        return values
 
     @traitlets.validate("labels", "contexts")
     def _check_texts(self, proposal: Any) -> list[str]:
@@ -139,14 +141,20 @@ class SoftmaxTemperature(Figure):
         *contexts, labels = self.logits.shape
         size = labels if trait == "labels" else sum(contexts)
         if len(value) != size:
-            raise ValueError(f"{trait} must be {size} texts, not {len(value)}")
+            raise WidgetError(f"{trait} must be {size} texts, not {len(value)}")
         return value
 
     @traitlets.validate("top")
     def _check_top(self, proposal: Any) -> int:
         if proposal["value"] < 1:
-            raise ValueError(f"top must be at least 1, not {proposal['value']}")
+            raise WidgetError(f"top must be at least 1, not {proposal['value']}")
         return proposal["value"]
+
+    def _texts(self) -> bytes:
+        return "\0".join([*self.labels, *self.contexts]).encode("utf8")
+
+    def content(self) -> bytes:
+        return _to_bytes(self.logits) + self._texts()
 
     def row(self) -> np.ndarray:
         """The logits of the context on view."""
@@ -158,7 +166,7 @@ class SoftmaxTemperature(Figure):
             parts.append(f"{len(self.contexts)} contexts")
         return ", ".join([*parts, f"temperature {self.temperature:g}"])
 
-    def draw(self, picture: Picture) -> None:
+    def draw(self, figure: Figure) -> None:
         p = softmax(self.row(), self.temperature)
         order = np.arange(len(p))
         if len(p) > self.top:
@@ -167,7 +175,7 @@ class SoftmaxTemperature(Figure):
         if len(order) < len(p):
             names.append(f"{len(p) - len(order)} others")
             values.append(1 - sum(values))
-        axis = picture.subplots()
+        axis = figure.subplots()
         bars = axis.barh(range(len(values)), values, color="#2b6cb0")
         axis.bar_label(bars, [format_number(v) for v in values], padding=3, fontsize=8)
         axis.set_yticks(range(len(values)), names, fontsize=8, parse_math=False)
@@ -175,12 +183,3 @@ class SoftmaxTemperature(Figure):
         axis.set_xlim(0, 1.1)
         axis.set_xlabel(f"probability at temperature {self.temperature:g}", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
-
-
-def _check_logits(values: np.ndarray) -> None:
-    rows = values.reshape(-1, values.shape[-1])
-    wrong = ~((rows < np.inf).all(-1) & (rows > -np.inf).any(-1))  # NaN fails the first
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        what = "only minus infinity" if (rows[row] == -np.inf).all() else "NaN or plus infinity"
-        raise ValueError(f"logits: row {row} holds {what}; its sum is {rows[row].sum():g}")

@@ -5,32 +5,44 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 import traitlets
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from attnbook.widgets import _source
-from attnbook.widgets._figure import MAX_BYTES, Figure, as_array, as_tokens, short
+from attnbook.widgets._widget import (
+    Widget,
+    WidgetError,
+    as_array,
+    as_list,
+    as_tokens,
+    check_size,
+    short,
+)
 
 MAX_SIDE = 128
 LEVELS = 65535  # a weight travels as a 16-bit count of 1/65535
-TOLERANCE = 1e-3
+TOLERANCE = 1e-3  # of a row's sum
+HALVES = (torch.bfloat16, torch.float16)
+AXES = ("axes", "a name and its labels for each leading dimension")
 
 
 def _to_bytes(weights: np.ndarray | None, _: Any = None) -> bytes:
     return b"" if weights is None else np.rint(weights * LEVELS).astype("<u2").tobytes()
 
 
-class AttentionHeatmap(Figure):
+class AttentionHeatmap(Widget):
     """Who looks at whom: weights[..., i, j] is how much query i attends to key j.
 
     Queries are rows and keys are columns. Hovering, tapping or the arrow keys read a weight;
     choosing a query also shows the keys as text, weighted by its row.
 
     Args:
-        weights: `[..., query, key]`, numbers in 0..1; each row sums to 1 (within 1e-3), or is
-            wholly zero: a query that may attend to nothing. Leading dimensions become selectors.
-            At most 128 x 128 a map and 1 MB in all. Kept in 16 bits, so within 0.000008 of what
-            was given; `widget.weights` gives the kept values, which are the ones shown.
+        weights: `[..., query, key]`, numbers in 0..1; each row sums to 1 (within 1e-3 and what
+            bfloat16 or float16 rounds away), or is wholly zero: a query that may attend to
+            nothing. Leading dimensions become selectors. At most 128 x 128 a map and 1 MB in all.
+            Kept in 16 bits, so within 0.000008 of what was given; `widget.weights` gives the kept
+            values, which are the ones shown.
         queries, keys: the tokens, one a row and one a column; any text, shown as text.
         other: a second map to show beside the first under the same cursor (gold links, another
             model): the shape of `weights`, or one `[query, key]` for all.
@@ -76,33 +88,20 @@ class AttentionHeatmap(Figure):
         name: str | None = None,
         stretch: bool = False,
     ) -> None:
-        queries, keys = as_tokens(queries, "queries"), as_tokens(keys, "keys")
-        names = as_tokens(names, "names")
-        shown = as_array(weights, "weights")
-        if shown.ndim < 2:
-            raise ValueError(f"weights must be [..., query, key], not of shape {shown.shape}")
-        named_axes = _named(axes, shown.shape[:-2])
-        shown = _checked(shown, queries, keys, named_axes, "weights")
-        beside = None
-        if other is not None:
-            beside = as_array(other, "other")
-            _check_other(beside.shape, shown.shape)
-            beside = _checked(beside, queries, keys, named_axes, "other")
-        _check_size(shown, beside)
-        content = _to_bytes(shown) + _to_bytes(beside)
+        maps = as_array(weights, "weights")
+        selectors = _numbered(maps.shape[:-2]) if axes is None else _named(axes)
         super().__init__(
             name=name,
-            content=content + "\0".join([*queries, *keys]).encode("utf8"),
             title=title,
-            weights=shown,
-            other=beside,
-            query_tokens=queries,
-            key_tokens=keys,
-            names=names,
-            axes=named_axes,
+            weights=maps,
+            other=None if other is None else as_array(other, "other"),
+            query_tokens=as_tokens(queries, "queries"),
+            key_tokens=as_tokens(keys, "keys"),
+            names=as_tokens(names, "names"),
+            axes=selectors,
             query_label=query_label,
             key_label=key_label,
-            index=[0] * len(named_axes),
+            index=[0] * len(selectors),
             stretch=stretch,
         )
 
@@ -111,7 +110,7 @@ class AttentionHeatmap(Figure):
         trait, value = proposal["trait"].name, proposal["value"]
         size = len(self.query_tokens if trait == "query" else self.key_tokens)
         if not -1 <= value < size:
-            raise ValueError(f"{trait} must be -1 (none) or 0..{size - 1}, not {value}")
+            raise WidgetError(f"{trait} must be -1 (none) or 0..{size - 1}, not {value}")
         return value
 
     @traitlets.validate("index")
@@ -121,25 +120,35 @@ class AttentionHeatmap(Figure):
         if len(value) != len(sizes) or not all(
             0 <= i < size for i, size in zip(value, sizes, strict=True)
         ):
-            raise ValueError(f"index must hold one position below each of {sizes}, not {value}")
+            raise WidgetError(f"index must hold one position below each of {sizes}, not {value}")
         return value
 
     @traitlets.validate("weights", "other")
     def _check_maps(self, proposal: Any) -> np.ndarray | None:
-        """New maps from Python (weights during training) must fit the tokens as the first did."""
-        trait, value = proposal["trait"].name, proposal["value"]
-        if value is None:
+        """Maps, at the start or later (weights during training), must fit the tokens and axes."""
+        what, maps = proposal["trait"].name, proposal["value"]
+        if maps is None:
             return None
-        sides = (self.query_tokens, self.key_tokens)
-        shape = (*(len(labels) for _, labels in self.axes), *map(len, sides))
-        if trait == "other":
-            _check_other(value.shape, shape)
-        elif value.shape != shape:
-            raise ValueError(f"weights must keep its shape {shape}, not {value.shape}")
-        value = _checked(as_array(value, trait), *sides, self.axes, trait)
-        if trait == "other":
-            _check_size(self.weights, value)
-        return value
+        rows, columns = len(self.query_tokens), len(self.key_tokens)
+        shape = (*(len(labels) for _, labels in self.axes), rows, columns)
+        if what == "other" and maps.shape not in (shape, shape[-2:]):
+            raise WidgetError(
+                f"other has shape {maps.shape}; it must be {shape} like weights,"
+                f" or one map of {shape[-2:]} for all"
+            )
+        if what == "weights" and maps.shape != shape:
+            raise WidgetError(
+                f"weights must be [..., query, key] of shape {shape}, as axes, queries and keys"
+                f" have it, not of shape {maps.shape}"
+            )
+        if 0 in maps.shape:
+            raise WidgetError(f"{what} of shape {maps.shape} holds no weight")
+        if max(rows, columns) > MAX_SIDE:
+            raise WidgetError(f"{what} is {rows} x {columns}; a map has at most 128 x 128 weights")
+        beside: Any = self.weights if what == "other" else self.other
+        size = 2 * (maps.size + (0 if beside is None else beside.size))
+        check_size(size, "the maps, 2 bytes a weight,", "show fewer layers, heads or steps")
+        return _kept(as_array(maps, what), self.query_tokens, self.axes, what)
 
     @traitlets.validate("query_tokens", "key_tokens", "names")
     def _check_texts(self, proposal: Any) -> list[str]:
@@ -147,14 +156,23 @@ class AttentionHeatmap(Figure):
         rows, columns = self.weights.shape[-2:]
         size = {"query_tokens": rows, "key_tokens": columns, "names": 2}[trait]
         if len(value) != size:
-            raise ValueError(f"{trait} must be {size} texts, not {len(value)}")
+            raise WidgetError(f"{trait} must be {size} texts, not {len(value)}")
         return value
 
     @traitlets.validate("axes")
     def _check_axes(self, proposal: Any) -> list[list[Any]]:
-        return _named(
-            [(name, labels) for name, labels in proposal["value"]], self.weights.shape[:-2]
-        )
+        axes = _named(proposal["value"])
+        sizes, leading = tuple(len(labels) for _, labels in axes), self.weights.shape[:-2]
+        if sizes != leading:
+            raise WidgetError(
+                f"axes give {sizes} labels; the leading dimensions of weights are {leading}"
+            )
+        return axes
+
+    def content(self) -> bytes:
+        maps: list[Any] = [self.weights, self.other]
+        tokens = "\0".join([*self.query_tokens, *self.key_tokens])
+        return b"".join(map(_to_bytes, maps)) + tokens.encode("utf8")
 
     def shown(self) -> list[np.ndarray]:
         """The map or maps `[query, key]` on view."""
@@ -170,10 +188,10 @@ class AttentionHeatmap(Figure):
             parts.append(" beside ".join(self.names))
         return ", ".join(parts)
 
-    def draw(self, picture: Picture) -> None:
+    def draw(self, figure: Figure) -> None:
         maps = self.shown()
         most = float(max(map(np.max, maps))) if self.stretch else 1.0
-        panels = picture.subplots(1, len(maps), squeeze=False)[0]
+        panels = figure.subplots(1, len(maps), squeeze=False)[0]
         for panel, values, name in zip(panels, maps, self.names, strict=False):
             image = panel.imshow(
                 values, cmap="Blues", vmin=0, vmax=most or 1, aspect="auto", interpolation="nearest"
@@ -190,63 +208,30 @@ class AttentionHeatmap(Figure):
             if len(maps) > 1:
                 panel.set_title(name, fontsize=9, parse_math=False)
             if panel is panels[-1]:
-                picture.colorbar(image, ax=list(panels), label="weight", shrink=0.8)
+                figure.colorbar(image, ax=list(panels), label="weight", shrink=0.8)
 
 
-def _named(
-    axes: Sequence[tuple[str, Sequence[str]]] | None, shape: tuple[int, ...]
-) -> list[list[Any]]:
-    """The selectors: given, or `map 1`, `map 2`, ... for each leading dimension."""
-    if axes is None:
-        names = ["map"] if len(shape) == 1 else [f"map {d + 1}" for d in range(len(shape))]
-        return [
-            [name, [str(i + 1) for i in range(size)]]
-            for name, size in zip(names, shape, strict=True)
-        ]
-    named = [[name, as_tokens(labels, f"labels of axis {name!r}")] for name, labels in axes]
-    sizes = tuple(len(labels) for _, labels in named)
-    if sizes != shape:
-        raise ValueError(f"axes give {sizes} labels; the leading dimensions of weights are {shape}")
-    return named
+def _numbered(shape: tuple[int, ...]) -> list[list[Any]]:
+    """The selectors where none are given: `map 1`, `map 2`, ... for each leading dimension."""
+    names = ["map"] if len(shape) == 1 else [f"map {d + 1}" for d in range(len(shape))]
+    return [
+        [name, [str(i + 1) for i in range(size)]] for name, size in zip(names, shape, strict=True)
+    ]
 
 
-def _check_other(shape: tuple[int, ...], weights: tuple[int, ...]) -> None:
-    if shape not in (weights, weights[-2:]):
-        raise ValueError(
-            f"other has shape {shape}; it must be {weights} like weights,"
-            f" or one map of {weights[-2:]} for all"
-        )
+def _named(axes: Any) -> list[list[Any]]:
+    pairs = [as_list(axis, "each of axes", "name and labels") for axis in as_list(axes, *AXES)]
+    if wrong := [pair for pair in pairs if len(pair) != 2 or not isinstance(pair[0], str)]:
+        raise WidgetError(f"{AXES[0]} must be a list of {AXES[1]}, not {wrong[0]!r} in it")
+    return [[name, as_tokens(labels, f"axes: labels of {name!r}")] for name, labels in pairs]
 
 
-def _check_size(*maps: np.ndarray | None) -> None:
-    size = sum(len(_to_bytes(each)) for each in maps)
-    if size > MAX_BYTES:
-        raise ValueError(
-            f"the maps take {size:,} bytes at 2 a weight, more than {MAX_BYTES:,}:"
-            " show fewer layers, heads or steps"
-        )
-
-
-def _checked(
-    weights: np.ndarray, queries: list[str], keys: list[str], axes: list[list[Any]], what: str
-) -> np.ndarray:
+def _kept(weights: np.ndarray, queries: list[str], axes: list[list[Any]], what: str) -> np.ndarray:
     """The weights rounded to 16 bits, if every row is a distribution or wholly zero."""
-    rows, columns = weights.shape[-2:]
-    for side, tokens, size in (("queries", queries, rows), ("keys", keys, columns)):
-        if len(tokens) != size:
-            raise ValueError(
-                f"{len(tokens)} {side} for {what} of shape {weights.shape}: expected {size}"
-            )
-    if 0 in weights.shape:
-        raise ValueError(f"{what} of shape {weights.shape} holds no weight")
-    if max(rows, columns) > MAX_SIDE:
-        raise ValueError(f"{what} is {rows} x {columns}; a map has at most 128 x 128 weights")
     kept = np.minimum(np.rint(weights * LEVELS), LEVELS) / LEVELS
-    # What a widget keeps can be given again: rounding moves a sum by half a level a key at most.
-    slack = TOLERANCE + (columns / (2 * LEVELS) if np.array_equal(kept, weights) else 0)
     sums = weights.sum(-1)
     fine = np.isfinite(weights).all(-1) & (weights >= 0).all(-1)
-    fine &= (np.abs(sums - 1) <= slack) | (weights == 0).all(-1)
+    fine &= (np.abs(sums - 1) <= _slack(weights, kept)) | (weights == 0).all(-1)
     if not fine.all():
         *lead, row = np.argwhere(~fine)[0]
         values = weights[(*lead, row)]
@@ -259,7 +244,23 @@ def _checked(
             fault = f"holds the negative weight {values.min():g}"
         else:
             fault = "must sum to 1, or be all zero for a query that may attend to nothing"
-        raise ValueError(
+        raise WidgetError(
             f"{what}: row {row} ({queries[row]!r}){place} {fault}; its sum is {values.sum():.6g}"
         )
     return kept
+
+
+def _slack(weights: np.ndarray, kept: np.ndarray) -> float:
+    """How far a row's sum may be from 1.
+
+    A softmax in bfloat16 or float16 rounds each weight by half the spacing of its type's numbers
+    at most, and so the sum. Such weights are told by being numbers of that type, whatever they
+    came in since.
+    """
+    coarse = torch.finfo(torch.bfloat16).eps
+    if np.array_equal(kept, weights):
+        # What a widget keeps can be given again: half a level a key on top of what it came with.
+        return TOLERANCE + coarse + weights.shape[-1] / (2 * LEVELS)
+    values = torch.from_numpy(weights)
+    types = [kind for kind in HALVES if torch.equal(values.to(kind).double(), values)]
+    return TOLERANCE + max((torch.finfo(kind).eps for kind in types), default=0.0)

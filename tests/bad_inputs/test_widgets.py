@@ -1,0 +1,196 @@
+"""What a widget says of a wrong argument: which one, what it must be, what came."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import traitlets
+
+from attnbook.widgets import (
+    AttentionHeatmap,
+    BlockDiagram,
+    LossSurface,
+    PositionExplorer,
+    RotaryDial,
+    SoftmaxTemperature,
+)
+
+ROWS = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]
+RUN = {
+    "off": [],
+    "steps": [0, 50, 200],
+    "loss": [4.0, 1.0, 0.5],
+    "exact": [0.5],
+    "translations": [["zwei", "two", "two"]],
+}
+NUMBERS = "must be a full array of numbers"
+TRAIT = "trait of .* expected"  # what traitlets says of a wrong type
+NAME = "name must be like 'learnt-map' .a-z, 0-9, hyphens., not"
+
+
+def heatmap(**options: Any) -> AttentionHeatmap:
+    return AttentionHeatmap(**{"weights": ROWS, "queries": ["a", "b"], "keys": [*"xyz"], **options})
+
+
+def temperature(**options: Any) -> SoftmaxTemperature:
+    return SoftmaxTemperature(**{"logits": [1, 2, 3], "labels": [*"abc"], **options})
+
+
+def diagram(**options: Any) -> BlockDiagram:
+    return BlockDiagram(**{"runs": [RUN, {**RUN, "off": "mask"}], **options})
+
+
+def surface(**options: Any) -> LossSurface:
+    return LossSurface(**{"surfaces": np.ones((2, 3, 3)), "names": ["a", "b"], **options})
+
+
+def second(**changes: Any) -> dict[str, Any]:
+    """The runs, with a change in the second."""
+    return {"runs": [RUN, {**RUN, "off": "mask", **changes}]}
+
+
+BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (heatmap, {"weights": None}, f"weights {NUMBERS}, not None"),
+    (heatmap, {"weights": "text"}, f"weights {NUMBERS}, not 'text'"),
+    (heatmap, {"weights": [["0.5", "0.5"]]}, f"weights {NUMBERS}, not .*'0.5'"),
+    (heatmap, {"weights": [[1j]]}, f"weights {NUMBERS}, not .*1j"),
+    (heatmap, {"weights": [[1, 0], [1]]}, f"weights {NUMBERS}: .* inhomogeneous"),
+    (heatmap, {"weights": torch.zeros(2, 3, device="meta")}, f"weights {NUMBERS}: .*meta"),
+    (heatmap, {"weights": 0.5}, r"weights must be \[..., query, key\] of shape \(2, 3\),.* \(\)"),
+    (heatmap, {"weights": []}, r"weights must be .* of shape \(2, 3\),.* not of shape \(0,\)"),
+    (heatmap, {"weights": [*ROWS, ROWS[0]]}, r"of shape \(2, 3\), .* not of shape \(3, 3\)"),
+    (heatmap, {"weights": [[np.nan] * 3, ROWS[0]]}, r"weights: row 0 \('a'\) holds NaN"),
+    (heatmap, {"weights": [[1.5, -0.5, 0], ROWS[0]]}, r"row 0 \('a'\) holds the negative weight"),
+    (heatmap, {"weights": [[0.3] * 3, ROWS[0]]}, r"row 0 \('a'\) must sum to 1.* its sum is 0.9"),
+    (heatmap, {"weights": np.zeros((0, 2, 3))}, r"weights of shape \(0, 2, 3\) holds no weight"),
+    (heatmap, {"queries": None}, "queries must be a list of tokens, not None"),
+    (heatmap, {"queries": "ab"}, "queries must be a list of tokens, not 'ab'"),
+    (heatmap, {"queries": ["a"]}, r"of shape \(1, 3\), as .* queries .* not of shape \(2, 3\)"),
+    (heatmap, {"queries": [], "weights": np.zeros((0, 3))}, r"of shape \(0, 3\) holds no weight"),
+    (heatmap, {"keys": [1, 2, 3]}, "keys must be strings, not int: 1"),
+    (heatmap, {"keys": np.array("xyz")}, "keys must be a list of tokens, not array"),
+    (heatmap, {"other": ROWS[0]}, r"other has shape \(3,\); it must be \(2, 3\) like weights"),
+    (heatmap, {"other": [[0.3] * 3] * 2}, r"other: row 0 \('a'\) must sum to 1"),
+    (heatmap, {"other": "gold"}, f"other {NUMBERS}, not 'gold'"),
+    (heatmap, {"names": ["one"]}, "names must be 2 texts, not 1"),
+    (heatmap, {"names": 2}, "names must be a list of tokens, not 2"),
+    (heatmap, {"axes": 3}, "axes must be a list of a name and its labels .*, not 3"),
+    (heatmap, {"axes": [3]}, "each of axes must be a list of name and labels, not 3"),
+    (heatmap, {"axes": [("layer",)]}, r"axes must be a list of .*, not \['layer'\] in it"),
+    (heatmap, {"axes": [(1, ["a"])]}, r"axes must be a list of .*, not \[1, \['a'\]\] in it"),
+    (heatmap, {"axes": [("layer", "ab")]}, "axes: labels of 'layer' must be a list of tokens"),
+    (heatmap, {"axes": [("layer", ["1"])]}, r"of shape \(1, 2, 3\), as axes.* \(2, 3\)"),
+    (heatmap, {"query_label": None}, f"'query_label' {TRAIT} a unicode string, not .*None"),
+    (heatmap, {"key_label": 3}, f"'key_label' {TRAIT} a unicode string, not the int 3"),
+    (heatmap, {"title": None}, f"'title' {TRAIT} a unicode string, not .*None"),
+    (heatmap, {"stretch": "yes"}, f"'stretch' {TRAIT} a boolean, not the str 'yes'"),
+    (heatmap, {"name": 3}, f"'name' {TRAIT} a unicode string, not the int 3"),
+    (heatmap, {"name": "Learnt map"}, f"{NAME} 'Learnt map'"),
+    (heatmap, {"name": ""}, f"{NAME} ''"),
+    (temperature, {"logits": None}, f"logits {NUMBERS}, not None"),
+    (temperature, {"logits": ["1", "2", "3"]}, f"logits {NUMBERS}, not .*'1'"),
+    (temperature, {"logits": 1}, r"logits must be \[label\] or \[context, label\] .*, not \(\)"),
+    (temperature, {"logits": []}, r"logits must be .* and not empty, not \(0,\)"),
+    (temperature, {"logits": [1, 2]}, r"logits must be .* for 3 labels and 0 contexts, not \(2,\)"),
+    (temperature, {"logits": [1, np.nan, 2]}, "logits: row 0 holds NaN or plus infinity"),
+    (temperature, {"logits": [-np.inf] * 3}, "logits: row 0 holds only minus infinity"),
+    (temperature, {"labels": None}, "labels must be a list of tokens, not None"),
+    (temperature, {"labels": "abc"}, "labels must be a list of tokens, not 'abc'"),
+    (temperature, {"labels": []}, r"logits must be .* for 0 labels and 0 contexts, not \(3,\)"),
+    (temperature, {"labels": ["a", "b", 3]}, "labels must be strings, not int: 3"),
+    (temperature, {"contexts": 0}, "contexts must be a list of tokens, not 0"),
+    (temperature, {"contexts": ["x"]}, r"for 3 labels and 1 contexts, not \(3,\)"),
+    (temperature, {"temperature": "hot"}, f"'temperature' {TRAIT} a float, not the str 'hot'"),
+    (temperature, {"temperature": None}, f"'temperature' {TRAIT} a float, not .*None"),
+    (temperature, {"temperature": -0.1}, "temperature must be .* of at least 0, not -0.1"),
+    (temperature, {"temperature": np.nan}, "temperature must be .* of at least 0, not nan"),
+    (temperature, {"temperature": np.inf}, "temperature must be .* of at least 0, not inf"),
+    (temperature, {"top": 0}, "top must be at least 1, not 0"),
+    (temperature, {"top": 2.5}, f"'top' {TRAIT} an int, not the float 2.5"),
+    (temperature, {"editable": None}, f"'editable' {TRAIT} a boolean, not .*None"),
+    (temperature, {"title": 3}, f"'title' {TRAIT} a unicode string, not the int 3"),
+    (temperature, {"name": "a&b"}, f"{NAME} 'a&b'"),
+    (diagram, {"runs": None}, "runs must be a list of dicts, the whole model's first, not None"),
+    (diagram, {"runs": []}, r"runs must be a list of dicts, the whole model's first, not \[\]"),
+    (diagram, {"runs": "whole"}, "runs must be a list of dicts, .* not 'whole'"),
+    (diagram, {"runs": np.array(3)}, "runs must be a list of dicts, .* not array"),
+    (diagram, {"runs": [3]}, r"runs\[0\] must be a dict with the keys off, .*, not 3"),
+    (diagram, {"runs": [{}]}, r"runs\[0\] must be a dict with the keys off, .*, not set"),
+    (diagram, {"runs": [RUN, RUN]}, r"runs\[0\] must be the whole model's .*, and no other"),
+    (diagram, second(off=None), r"runs\[1\]: off must be a list of parts, not None"),
+    (diagram, second(off=[["mask"]]), r"runs\[1\]: off must be .* one of .*, not \[\['mask'\]\]"),
+    (diagram, second(off="gate"), r"runs\[1\]: off must be .* one of .*, not \['gate'\]"),
+    (diagram, second(steps="abc"), rf"runs\[1\]: steps {NUMBERS}, not 'abc'"),
+    (diagram, second(steps=[0, np.nan, 1]), r"runs\[1\]: steps must be .* increasing numbers"),
+    (diagram, second(loss=[1, 2]), r"runs\[1\]: loss must be .* for 3 steps, not \(1, 2\)"),
+    (diagram, second(loss=[1, 2, np.nan]), r"runs\[1\]: loss must be .* NaN or infinity in it"),
+    (diagram, second(loss=None), rf"runs\[1\]: loss {NUMBERS}, not None"),
+    (diagram, second(exact=[2]), r"runs\[1\]: exact must be a share 0..1 .*, not \[2.\]"),
+    (diagram, second(exact=[]), r"runs\[1\]: exact must be a share 0..1 for each seed"),
+    (diagram, second(translations=3), r"runs\[1\]: translations must be a list of .*, not 3"),
+    (diagram, second(translations=["abc"]), r"runs\[1\]: translations must be a list of tokens"),
+    (diagram, second(translations=[["a", "b"]]), r"runs\[1\]: translations must be \[source, out"),
+    (diagram, second(translations=[]), r"runs\[1\] must translate the same sources as runs\[0\]"),
+    (diagram, {"norm": "none"}, "norm must be 'pre' or 'post', not 'none'"),
+    (diagram, {"norm": None}, f"'norm' {TRAIT} a unicode string, not .*None"),
+    (diagram, {"n_heads": 0}, "n_heads must be at least 1, not 0"),
+    (diagram, {"n_heads": 1.5}, f"'n_heads' {TRAIT} an int, not the float 1.5"),
+    (diagram, {"n_layers": -1}, "n_layers must be at least 1, not -1"),
+    (diagram, {"n_layers": "2"}, f"'n_layers' {TRAIT} an int, not the str '2'"),
+    (surface, {"surfaces": None}, f"surfaces {NUMBERS}, not None"),
+    (surface, {"surfaces": np.ones((3, 3))}, r"surfaces must be \[k, n, n\] .*, not \(3, 3\)"),
+    (surface, {"surfaces": np.ones((2, 4, 4))}, r"surfaces must be .* n odd, .*, not \(2, 4, 4\)"),
+    (surface, {"surfaces": []}, r"surfaces must be \[k, n, n\] .*, not \(0,\)"),
+    (surface, {"surfaces": np.full((2, 3, 3), np.nan)}, "surfaces must be losses of .* not nan"),
+    (surface, {"surfaces": np.zeros((2, 3, 3))}, "surfaces must be losses of 0.0001 .* not 0 to 0"),
+    (surface, {"names": ["a"]}, "names must be 2 texts, not 1"),
+    (surface, {"names": []}, "names must be 2 texts, not 0"),
+    (surface, {"names": "ab"}, "names must be a list of tokens, not 'ab'"),
+    (surface, {"extent": 0}, "extent must be a number above 0, not 0"),
+    (surface, {"extent": np.nan}, "extent must be a number above 0, not nan"),
+    (surface, {"extent": "1"}, f"'extent' {TRAIT} a float, not the str '1'"),
+    (surface, {"log": "yes"}, f"'log' {TRAIT} a boolean, not the str 'yes'"),
+    (PositionExplorer, {"d_model": 7}, "d_model must be an even number from 2 to 512, not 7"),
+    (PositionExplorer, {"d_model": 0}, "d_model must be an even number from 2 to 512, not 0"),
+    (PositionExplorer, {"d_model": "64"}, f"'d_model' {TRAIT} an int, not the str '64'"),
+    (PositionExplorer, {"max_len": 0}, "max_len must be a number from 2 to 512, not 0"),
+    (PositionExplorer, {"max_len": None}, f"'max_len' {TRAIT} an int, not .*None"),
+    (PositionExplorer, {"base": 0}, "base must be a number of at least 1, not 0"),
+    (PositionExplorer, {"base": np.nan}, "base must be a number of at least 1, not nan"),
+    (PositionExplorer, {"base": "big"}, f"'base' {TRAIT} a float, not the str 'big'"),
+    (PositionExplorer, {"position": 128}, r"position must be 0\.\.127, not 128"),
+    (PositionExplorer, {"position": 0.5}, f"'position' {TRAIT} an int, not the float 0.5"),
+    (PositionExplorer, {"pair": -1}, r"pair must be 0\.\.31, not -1"),
+    (RotaryDial, {"q": None}, f"q {NUMBERS}, not None"),
+    (RotaryDial, {"q": 1.0}, f"'q' {TRAIT} a list, not the float 1.0"),
+    (RotaryDial, {"q": []}, r"q must be two numbers of length at most 2, not \[\]"),
+    (RotaryDial, {"q": [1, 2, 3]}, r"q must be two numbers of length at most 2, not \[1. 2. 3.\]"),
+    (RotaryDial, {"k": [np.nan, 0]}, r"k must be two numbers of length at most 2, not \[nan  0.\]"),
+    (RotaryDial, {"k": ["1", "0"]}, f"k {NUMBERS}, not .*'1'"),
+    (RotaryDial, {"i": 65}, r"i must be 0\.\.64, not 65"),
+    (RotaryDial, {"i": "3"}, f"'i' {TRAIT} an int, not the str '3'"),
+    (RotaryDial, {"j": -1}, r"j must be 0\.\.64, not -1"),
+    (RotaryDial, {"theta": 4}, "theta must be 0 to pi, not 4"),
+    (RotaryDial, {"theta": np.nan}, "theta must be 0 to pi, not nan"),
+    (RotaryDial, {"theta": "wide"}, f"'theta' {TRAIT} a float, not the str 'wide'"),
+    (RotaryDial, {"mode": "turn"}, "mode must be 'rotate' or 'add', not 'turn'"),
+    (RotaryDial, {"mode": 1}, f"'mode' {TRAIT} a unicode string, not the int 1"),
+]
+
+
+@pytest.mark.parametrize(("widget", "options", "says"), BAD)
+def test_a_wrong_argument_is_named(
+    widget: Callable[..., Any], options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(traitlets.TraitError, match=says) as refused:
+        widget(**options)
+    assert re.search(rf"\b({'|'.join(options)})\b", str(refused.value))
+
+
+@pytest.mark.parametrize("widget", {row[0] for row in BAD}, ids=lambda make: make.__name__)
+def test_what_the_table_starts_from_is_shown(widget: Callable[..., Any]) -> None:
+    """Else every row would be refused, whatever it changes."""
+    assert widget().png()
