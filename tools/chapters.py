@@ -195,15 +195,25 @@ def command_check() -> None:
     sys.exit(bool(found))
 
 
+VERBS = {
+    "run": (command_run, "chapter"),
+    "text": (command_text, "new"),
+    "claims": (command_claims,),
+    "widgets": (command_widgets,),
+    "check": (command_check,),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tools.chapters", description=__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("run").add_argument("chapter", nargs="?")
-    verbs.add_parser("text").add_argument("new", nargs="?")
-    for verb in ("claims", "widgets", "check"):
-        verbs.add_parser(verb)
+    verbs = parser.add_subparsers(required=True)
+    for name, (command, *given) in VERBS.items():
+        verb = verbs.add_parser(name)
+        verb.set_defaults(command=command)
+        for argument in given:
+            verb.add_argument(argument, nargs="?")
     arguments = vars(parser.parse_args())
-    globals()["command_" + arguments.pop("verb")](**arguments)
+    arguments.pop("command")(**arguments)
 
 
 if __name__ == "__main__":

@@ -18,21 +18,34 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from . import bertviz, figures, fonts, math, repository, styles, theme, widgets
+from .places import EXT, WIDGETS
+
+PARTS = (theme, repository, math, widgets, bertviz, figures, fonts)
+# When all pages are written, in this order: `fonts` cuts what is in place by then, the theme's
+# sheet among it, and `styles` puts the sheets into one.
+FINISH = (math.finish, theme.finish, fonts.finish, styles.finish)
 
 
 def note_sources(app: Sphinx, config: Config) -> None:
     """Build every page anew when this extension or a widget has changed."""
     digest = hashlib.sha256()
-    for folder in (theme.EXT, widgets.SOURCES.parent):
+    for folder in (EXT, WIDGETS):
         for file in sorted(folder.rglob("*.*")):
             if file.suffix in (".py", ".js", ".cjs", ".css", ".html"):
                 digest.update(file.read_bytes())
     config.attnbook_sources = digest.hexdigest()
 
 
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        for step in FINISH:
+            step(app)
+
+
 def setup(app: Sphinx) -> dict[str, object]:
     app.add_config_value("attnbook_sources", "", "env")
     app.connect("config-inited", note_sources)
-    for part in (theme, repository, math, widgets, bertviz, figures, fonts, styles):
+    for part in PARTS:
         part.setup(app)
+    app.connect("build-finished", finish, priority=900)  # after other extensions
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

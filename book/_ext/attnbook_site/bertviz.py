@@ -20,11 +20,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
-from .theme import BOOK
+from .places import NPM
 from .widgets import placed, script_json
 
 LOGGER = logging.getLogger(__name__)
-NPM = BOOK.parent / "node_modules"
 LIBRARIES = {"jquery": "jquery/dist/jquery.slim.min.js", "d3": "d3/dist/d3.min.js"}
 RUNTIME = "bertviz-views.js"
 

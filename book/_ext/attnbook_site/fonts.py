@@ -16,9 +16,8 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 
-from .theme import BOOK
+from .places import NPM
 
-NPM = BOOK.parent / "node_modules"
 THEME = Path(str(files("pydata_sphinx_theme"))) / "theme/pydata_sphinx_theme/static"
 
 # Folder below _static, and where its fonts come from.
@@ -79,9 +78,7 @@ def start(app: Sphinx) -> None:
         old.unlink(missing_ok=True)
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
+def finish(app: Sphinx) -> None:
     out = Path(app.outdir)
     static = out / "_static"
     pages = [page for page in out.rglob("*.html") if static not in page.parents]
@@ -107,4 +104,3 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("builder-inited", start)
-    app.connect("build-finished", finish, priority=950)  # when all other files are in place

@@ -15,9 +15,9 @@ from sphinx.config import Config
 from sphinx.errors import ConfigError
 from sphinxcontrib import katex
 
-from .theme import BOOK, EXT
+from .places import EXT, NPM
 
-DIST = BOOK.parent / "node_modules/katex/dist"
+DIST = NPM / "katex/dist"
 STYLE = "katex/katex.min.css"
 
 # woff2 alone: every browser that runs the widgets reads it.
@@ -66,9 +66,7 @@ def configure(app: Sphinx, config: Config) -> None:
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
+def finish(app: Sphinx) -> None:
     target = Path(app.outdir) / "_static/katex"
     target.mkdir(parents=True, exist_ok=True)
     style = (DIST / "katex.min.css").read_text(encoding="utf-8")
@@ -77,4 +75,3 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", configure)
-    app.connect("build-finished", finish, priority=700)

@@ -23,9 +23,7 @@ def text_of(sheet: Path, folder: Path) -> str:
     return IMPORT.sub(lambda found: text_of(sheet.parent / found[1], folder), text)
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
+def finish(app: Sphinx) -> None:
     static = Path(app.outdir, "_static")
     used = set()
     for page in Path(app.outdir).rglob("*.html"):
@@ -46,7 +44,3 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     for old in static.glob("styles-*.css"):
         if old.name not in used:
             old.unlink()
-
-
-def setup(app: Sphinx) -> None:
-    app.connect("build-finished", finish, priority=960)  # after `fonts` has cut the theme's sheet

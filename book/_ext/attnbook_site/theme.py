@@ -7,8 +7,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-EXT = Path(__file__).resolve().parents[1]
-BOOK = EXT.parent
+from .places import BOOK, EXT
 
 # Scripts and style sheets that other extensions put on every page and no page uses.
 UNUSED = ("thebe", "design-tabs.js")
@@ -75,9 +74,7 @@ def mend(
         context["body"] = context["body"].replace(found, better)
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
+def finish(app: Sphinx) -> None:
     out = Path(app.outdir)
     for pattern in LEFT_OUT:
         for file in (out / "_static").glob(pattern):
@@ -104,5 +101,4 @@ def setup(app: Sphinx) -> None:
                 app.disconnect(listener.id)
     app.connect("config-inited", configure, priority=100)
     app.connect("html-page-context", mend, priority=900)
-    app.connect("build-finished", finish, priority=900)
     app.add_css_file("book.css", priority=900)

@@ -16,6 +16,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
+from functools import partial
 from html import escape
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -30,11 +31,10 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
 from . import stored
+from .places import EXT, WIDGETS
 from .stored import STATE, VIEW, NotStoredError, StoredWidget
-from .theme import BOOK, EXT
 
 LOGGER = logging.getLogger(__name__)
-SOURCES = BOOK.parent / "src/attnbook/widgets/_source.py"
 RUNTIME = "static-widgets.js"
 VIEW_START = '<div class="widget-view"'
 
@@ -122,33 +122,33 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
 
 
 class Shared:
-    """The script of each widget class, one file for all pages."""
+    """The scripts of one build: one for each widget class, shared by all pages."""
 
     def __init__(self) -> None:
-        self.package: Any = None
-        if SOURCES.is_file():
-            spec = spec_from_file_location("attnbook_widget_sources", SOURCES)
+        self.sources: dict[str, tuple[str, str]] = {}
+        file = WIDGETS / "_source.py"
+        if file.is_file():
+            spec = spec_from_file_location("attnbook_widget_sources", file)
             assert spec and spec.loader
-            self.package = module_from_spec(spec)
-            spec.loader.exec_module(self.package)
-
-    def script(self, widget: StoredWidget) -> str:
-        """The text of the shared file; a class that a chapter defines itself has its own source."""
-        name = widget.class_name
-        known = self.package and name in self.package.classes()
-        esm, css = self.package.load(name) if known else widget.sources
-        source = script_json({"esm": esm, "css": css})
-        return f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
+            package = module_from_spec(spec)
+            spec.loader.exec_module(package)
+            self.sources = {name: package.load(name) for name in package.classes()}
 
     def write(self, widget: StoredWidget, out: Path) -> str:
-        """Write the file; returns its address below `_static`."""
-        folder = out / "_static/widgets"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{widget.class_name}.js").write_text(self.script(widget), encoding="utf-8")
-        return f"widgets/{widget.class_name}.js"
+        """Write the class's script; returns its address below `_static`."""
+        name, address = widget.class_name, f"widgets/{widget.class_name}.js"
+        # A class that a chapter defines itself has its own source.
+        esm, css = self.sources.get(name, widget.sources)
+        source = script_json({"esm": esm, "css": css})
+        text = f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
+        file = out / "_static" / address
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return address
 
 
 def add_to_page(
+    shared: Shared,
     app: Sphinx,
     pagename: str,
     templatename: str,
@@ -167,7 +167,6 @@ def add_to_page(
     state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
     script = f'<script type="{STATE}">{script_json(state)}</script>\n'
     context["body"] = context["body"].replace(VIEW_START, script + VIEW_START, 1)
-    shared = Shared()
     classes = {widget.class_name: widget for widget in widgets.values()}
     for _, widget in sorted(classes.items()):
         app.add_js_file(shared.write(widget, Path(app.outdir)))
@@ -200,4 +199,4 @@ def setup(app: Sphinx) -> None:
     app.add_post_transform(StoredViews)
     app.connect("config-inited", configure)
     app.connect("builder-inited", placed(RUNTIME))
-    app.connect("html-page-context", add_to_page, priority=850)
+    app.connect("html-page-context", partial(add_to_page, Shared()), priority=850)

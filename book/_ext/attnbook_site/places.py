@@ -1,0 +1,8 @@
+"""Where things are: this extension, the book, the package's widgets, what npm brought."""
+
+from pathlib import Path
+
+EXT = Path(__file__).resolve().parents[1]
+BOOK = EXT.parent
+WIDGETS = BOOK.parent / "src/attnbook/widgets"
+NPM = BOOK.parent / "node_modules"
