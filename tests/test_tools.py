@@ -159,6 +159,27 @@ def test_run_does_not_overwrite_what_was_edited_meanwhile(tmp_path, monkeypatch,
     assert path.read_bytes().rstrip(b" ") == before
 
 
+# verbs
+
+
+def test_each_verb_gets_what_was_said(monkeypatch, capsys):
+    said = []
+    verbs = {
+        "run": (lambda chapter: said.append(("run", chapter)), "chapter"),
+        "check": (lambda: said.append("check"),),
+    }
+    assert all(verbs[name][1:] == chapters.VERBS[name][1:] for name in verbs)
+    monkeypatch.setattr(chapters, "VERBS", verbs)
+    for line in ("run 03", "run", "check"):
+        monkeypatch.setattr("sys.argv", ["chapters", *line.split()])
+        chapters.main()
+    assert said == [("run", "03"), ("run", None), "check"]
+    monkeypatch.setattr("sys.argv", ["chapters", "check", "03"])
+    with pytest.raises(SystemExit):
+        chapters.main()
+    assert "unrecognized arguments: 03" in capsys.readouterr().err
+
+
 # claims
 
 
