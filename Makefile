@@ -9,11 +9,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test run text assets claims widgets experiments address lint format bench lock clean
+.PHONY: help book serve test test-all run text assets claims widgets experiments address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs
 	@$(PY) -m tools.site && echo "Open _build/html/index.html, or: make serve"
@@ -21,8 +21,11 @@ book: .venv/.book node_modules/.package-lock.json  ## build the site from the st
 serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-test: .venv/.test node_modules/.package-lock.json  ## set up and check everything
+test: .venv/.test node_modules/.package-lock.json  ## set up and check everything, repetitions once
 	@$(PY) -m tools.suite
+
+test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination; half an hour more
+	@$(PY) -m tools.suite --full
 
 run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or all of them
 	@$(PY) -m tools.chapters run $(CHAPTER)

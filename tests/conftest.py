@@ -1,5 +1,8 @@
 """Every test runs with shapes and types checked, from a known seed, without progress bars, and on
-one thread: with small matrices, and other tests beside, a second one only waits."""
+one thread: with small matrices, and other tests beside, a second one only waits.
+
+With ATTNBOOK_TYPES=0 nothing checks types but the package itself, as a reader meets it: so run
+the tests in bad_inputs, which ask what it says of a wrong argument."""
 
 import os
 
@@ -8,7 +11,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from jaxtyping import install_import_hook
 
-install_import_hook("attnbook", "beartype.beartype")  # before anything imports attnbook
+if os.environ.get("ATTNBOOK_TYPES") == "0":
+    collect_ignore = []
+else:
+    collect_ignore = ["bad_inputs"]
+    install_import_hook("attnbook", "beartype.beartype")  # before anything imports attnbook
 
 import random
 from collections.abc import Callable
@@ -27,6 +34,14 @@ def seed() -> None:
     random.seed(0)
     numpy.random.seed(0)
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The built book."""
+    from tests.minibook import whole_book
+
+    return whole_book()
 
 
 @pytest.fixture

@@ -8,27 +8,56 @@ from typing import Any
 
 import nbformat
 import yaml
+from filelock import FileLock
 from ipywidgets.embed import dependency_state
 
-from tools import site
+from tools import site, suite
 
 ROOT = Path(__file__).resolve().parents[1]
+ADDRESS = "https://github.com/someone/a-fork"
 STATE = "application/vnd.jupyter.widget-state+json"
 
 
-def build_book(source: Path, target: Path, address: str = "") -> subprocess.CompletedProcess[str]:
-    """The strict build of the book at `source` into `target`/_build."""
+def build_book(
+    source: Path, target: Path, address: str = "", *, fresh: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """The strict build of the book at `source` into `target`/_build; `fresh` reads every page."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # The environment's own jupyter-book, which calls its own node.
     env = {**os.environ, "PATH": path, "BOOK_REPOSITORY_URL": address}
     return subprocess.run(
-        [*site.BUILD, "--path-output", str(target), str(source)],
+        [*site.BUILD, *["--all"] * fresh, "--path-output", str(target), str(source)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=env,
         timeout=400,  # waits for every process of the build that writes to its output
     )
+
+
+def stale(site: Path) -> bool:
+    """Whether a source of the book is newer than the built site."""
+    built = site / "searchindex.js"
+    if not built.is_file():
+        return True
+    sources = [ROOT / name for name in ("_config.yml", "_toc.yml", "package-lock.json")]
+    sources += [ROOT / "requirements.txt", ROOT / "tools/site.py"]
+    for folder in ("book", "src/attnbook/widgets"):
+        sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
+    newest = max(file.stat().st_mtime for file in sources if file.is_file())
+    return newest > built.stat().st_mtime
+
+
+def whole_book() -> Path:
+    """The book, built once for all tests, as it is published: with an address, so that launch
+    buttons and the link to the issues are there."""
+    suite.SITE.mkdir(parents=True, exist_ok=True)
+    html = suite.SITE / "_build/html"
+    with FileLock(suite.SITE / ".lock"):  # parallel workers share it
+        if stale(html):
+            done = build_book(ROOT, suite.SITE, ADDRESS, fresh=True)
+            assert done.returncode == 0, done.stdout[-5000:]
+    return html
 
 
 def notebook_of(widgets: list[Any]) -> nbformat.NotebookNode:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from collections import Counter
 from contextlib import nullcontext
@@ -355,8 +356,15 @@ def test_the_suite_counts_what_the_reports_say(tmp_path):
 
 def test_the_suite_sums_up_in_one_line():
     line = suite.summary({"ruff": 0.6, "pytest": 41.0}, [], Counter(passed=9))
-    assert line == "make test: PASSED: 9 passed, 0 failed, 0 skipped in 42 s (ruff 1, pytest 41)"
+    assert line == "PASSED: 9 passed, 0 failed, 0 skipped in 42 s (ruff 1, pytest 41)"
     assert "FAILED in ruff" in suite.summary({"ruff": 0.6}, ["ruff"], Counter())
+
+
+def before_main(monkeypatch, folder: pathlib.Path, commands: dict[str, list[str]]) -> None:
+    """The suite with other stages, its reports and its site elsewhere."""
+    monkeypatch.setattr(suite, "stages", lambda full: commands)
+    monkeypatch.setattr(suite, "REPORTS", folder / "reports")
+    monkeypatch.setattr(suite, "SITE", folder / "site")
 
 
 @pytest.mark.parametrize(("exit_status", "verdict"), [(0, "PASSED"), (1, "FAILED in first")])
@@ -368,8 +376,7 @@ def test_the_suite_goes_on_after_a_failure_and_reports_it(
         "first": [sys.executable, "-c", f"raise SystemExit({exit_status})"],
         "second": [sys.executable, "-c", f"open({str(reached)!r}, 'w')"],
     }
-    monkeypatch.setattr(suite, "stages", lambda: commands)
-    monkeypatch.setattr(suite, "REPORTS", tmp_path / "reports")
+    before_main(monkeypatch, tmp_path, commands)
     with pytest.raises(SystemExit) as stop:
         suite.main()
     assert bool(stop.value.code) == bool(exit_status)
@@ -381,12 +388,45 @@ def test_the_suite_goes_on_after_a_failure_and_reports_it(
 def test_the_suite_runs_without_assets_but_in_ci(monkeypatch, capsys, tmp_path, ci, verdict):
     broken = {"assets": [sys.executable, "-c", "raise SystemExit(1)"]}
     assert next(iter(suite.stages())) == "assets"
-    monkeypatch.setattr(suite, "stages", lambda: broken)
-    monkeypatch.setattr(suite, "REPORTS", tmp_path / "reports")
+    before_main(monkeypatch, tmp_path, broken)
     monkeypatch.setenv("CI", ci)
     with pytest.raises(SystemExit):
         suite.main()
     assert f"make test: {verdict}:" in capsys.readouterr().out.splitlines()[-1]
+
+
+PLANTED = {
+    "tests/test_seeds.py": """
+        import pytest
+        @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
+        def test_seeds(seed): ...""",
+    "tests/bad_inputs/test_types.py": """
+        import sys
+        def test_types_are_not_checked():
+            assert not any("jaxtyping" in type(finder).__module__ for finder in sys.meta_path)""",
+}
+
+
+@pytest.mark.parametrize(
+    ("stage", "full", "passed"),
+    [("pytest", False, 1), ("pytest", True, 2), ("bad input", False, 1)],
+)
+def test_the_suite_runs_repetitions_only_in_full_and_bad_inputs_with_types_unchecked(
+    monkeypatch, tmp_path, stage, full, passed
+):
+    for name in ("pyproject.toml", "tests/conftest.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    for name, source in PLANTED.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(source))
+    monkeypatch.delenv("ATTNBOOK_TYPES", raising=False)
+    monkeypatch.setattr(suite, "ROOT", tmp_path)
+    monkeypatch.setattr(suite, "REPORTS", tmp_path)
+    monkeypatch.setattr(notebooks, "executed", list)
+    done = subprocess.run([*suite.stages(full)[stage], "-n0"], cwd=tmp_path)
+    assert done.returncode == 0
+    assert suite.count(suite.report(stage)) == Counter(passed=passed)
 
 
 # nbval, which judges the chapters: a wrong number fails, an address is no number
@@ -403,10 +443,9 @@ def test_nbval_compares_what_is_stored(tmp_path):
         output = nbformat.v4.new_output("stream", name="stdout", text=text)
         nb.cells.append(new_code_cell(source, outputs=[output], execution_count=count))
     notebooks.write(tmp_path / "tiny.ipynb", nb)
-    sanitize = next(option for option in suite.stages()["nbval"] if "sanitize" in option)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--nbval"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *suite.NBVAL]
     done = subprocess.run(
-        [*command, sanitize, "tiny.ipynb"],
+        [*command, "tiny.ipynb"],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 
+import nbformat
 from nbformat import NotebookNode
 
 from tools import notebooks
@@ -26,12 +27,47 @@ MACHINE = re.compile(
 def problems(path: pathlib.Path) -> list[str]:
     """All that is wrong with a stored notebook."""
     nb = notebooks.read(path)
-    found = [*executed(nb), *outputs(nb), *widgets(nb), *judged(nb), *claims(nb), *pictures(nb)]
+    found = [*valid(nb), *widgets(nb), *pictures(nb)]
+    if notebooks.is_assignment(path):
+        found += assignment(nb)
+    else:
+        found += [*executed(nb), *outputs(nb), *judged(nb), *claims(nb)]
     if path.stat().st_size > LARGEST:
         found.append(f"{path.stat().st_size / 1000:.0f} kB stored, {LARGEST / 1000:.0f} allowed")
     if notebooks.is_chapter(path):
         found += chapter(nb)
+    if notebooks.is_solution(path) and path in pages(path.parents[2]):
+        found.append("is on the site: a solution stands in no table of contents")
     return [f"{path.name}: {line}" for line in found]
+
+
+def valid(nb: NotebookNode) -> list[str]:
+    """Of the form that every program reads; nbformat says only the first fault."""
+    try:
+        nbformat.validate(nb)
+    except nbformat.ValidationError as error:
+        return [f"is no valid notebook: {str(error).splitlines()[0]}"]
+    return []
+
+
+def assignment(nb: NotebookNode) -> list[str]:
+    """Not run, as a reader first opens it; what the book claims is shown elsewhere."""
+    found = []
+    for cell in (cell for cell in nb.cells if cell.cell_type == "code"):
+        if cell.outputs or cell.execution_count is not None:
+            found.append(f"stores a run of the cell {cell.source[:40]!r}: clear all outputs")
+    if notebooks.models(nb):
+        found.append("stores widgets of a run: clear all outputs")
+    if any(cell.metadata.get("claims") for cell in nb.cells):
+        found.append("shows a claim: only chapters do")
+    return found
+
+
+def pages(root: pathlib.Path = ROOT) -> set[pathlib.Path]:
+    """The notebooks that the table of contents puts on the site."""
+    contents = (root / "_toc.yml").read_text("utf-8")
+    names = re.findall(r"^[\s-]*(?:file|root): *(\S+)$", contents, re.MULTILINE)
+    return {(root / name).with_suffix(".ipynb") for name in names}
 
 
 def number(nb: NotebookNode, cell: NotebookNode) -> str:

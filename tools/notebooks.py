@@ -25,13 +25,28 @@ LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipytho
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """All notebooks of the book."""
+    """All notebooks of the book: chapters, assignments and solutions."""
     return sorted(p for p in book.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
 
+def executed(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
+    """The notebooks that are run and keep their outputs: all but assignments."""
+    return [path for path in every(book) if not is_assignment(path)]
+
+
 def is_chapter(path: pathlib.Path) -> bool:
-    """Whether a notebook is a chapter, not an assignment or a solution."""
+    """Whether a notebook is a chapter: book/03_topic.ipynb."""
     return path.parent.name == "book" and path.name[:2].isdigit()
+
+
+def is_assignment(path: pathlib.Path) -> bool:
+    """Whether a notebook is one that a reader completes: book/assignments/topic.ipynb."""
+    return path.parts[-3:-1] == ("book", "assignments")
+
+
+def is_solution(path: pathlib.Path) -> bool:
+    """Whether a notebook is a completed assignment, for no page: book/solutions/topic.ipynb."""
+    return path.parts[-3:-1] == ("book", "solutions")
 
 
 def read(path: pathlib.Path) -> NotebookNode:
@@ -136,7 +151,7 @@ def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:
     for model in models(nb).values():
         name = widget_class(model)
         if name in known:
-            current = dict(zip(("_esm", "_css"), sources.load(name), strict=True))
+            current = sources.stored(name)
             if any(model["state"].get(key) != text for key, text in current.items()):
                 model["state"].update(current)
                 stale.append(name)

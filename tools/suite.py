@@ -1,7 +1,12 @@
-"""`make test`: every check one after another, all of them even if one fails, and one last line."""
+"""`make test`: every check one after another, all of them even if one fails, and one last line.
+
+`make test-all` leaves nothing out. What is marked `full` repeats a test that `make test` runs, with
+another seed, page or combination.
+"""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -12,25 +17,30 @@ from tools import chromium, notebooks
 from tools.notebooks import ROOT
 
 REPORTS = ROOT / ".cache" / "reports"
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-n2", "--dist=loadfile", "--durations=10", "-rfEs"]
+SITE = ROOT / ".cache" / "site"  # the book as the tests build it
+PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
+# Two workers take file after file, in this order: the longest, which are the notebooks, first.
+POOL = ["-n2", "--dist=loadfile", "--no-loadscope-reorder"]
+NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
 
 
-def stages() -> dict[str, list[str]]:
+def stages(full: bool = False) -> dict[str, list[str]]:
     """Each check's name and command, quick ones first."""
     node_tests = [str(p) for p in sorted((ROOT / "tests").glob("*.test.mjs"))]
     node = ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout"]
     node += ["--test-reporter=junit", f"--test-reporter-destination={report('node')}"]
-    nbval = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
+    every = ["-m", ""] if full else []
+    tests = [*NBVAL, *map(str, notebooks.executed()), str(ROOT / "tests")]
+    bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],
         "ruff": ["ruff", "check"],
         "format": ["ruff", "format", "--check"],
         "pyright": ["pyright"],
         "node": [*node, *node_tests],
-        "build": [sys.executable, "-m", "tools.site", "--all"],
-        "pytest": [*PYTEST, f"--junitxml={report('pytest')}"],
-        "nbval": [*PYTEST, *nbval, f"--junitxml={report('nbval')}", *map(str, notebooks.every())],
+        "bad input": [*bad, f"--junitxml={report('bad input')}"],
+        "pytest": [*PYTEST, *POOL, *every, *tests, f"--junitxml={report('pytest')}"],
     }
 
 
@@ -49,22 +59,24 @@ def count(path: pathlib.Path) -> Counter[str]:
     return counts
 
 
-def main() -> None:
+def main(full: bool = False) -> None:
     chromium.ensure()  # now, not after ten minutes
     REPORTS.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(SITE, ignore_errors=True)
     seconds, failures, total = {}, [], Counter()
-    for stage, command in stages().items():
+    for stage, command in stages(full).items():
         report(stage).unlink(missing_ok=True)
         print(f"\n==== {stage}", flush=True)
         start = time.perf_counter()
-        environment = {**os.environ, "BOOK_REPOSITORY_URL": ""}
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
         failed = subprocess.run(command, cwd=ROOT, env=environment).returncode
         if failed and (stage != "assets" or os.environ.get("CI")):  # else tests skip them
             failures.append(stage)
         seconds[stage] = time.perf_counter() - start
         if report(stage).exists():
             total += count(report(stage))
-    print("\n" + summary(seconds, failures, total))
+    verb = "make test-all" if full else "make test"
+    print(f"\n{verb}: {summary(seconds, failures, total)}")
     sys.exit(bool(failures))
 
 
@@ -72,8 +84,8 @@ def summary(seconds: dict[str, float], failures: list[str], total: Counter[str])
     verdict = f"FAILED in {', '.join(failures)}" if failures else "PASSED"
     tests = ", ".join(f"{total[outcome]} {outcome}" for outcome in OUTCOMES)
     times = ", ".join(f"{stage} {s:.0f}" for stage, s in seconds.items())
-    return f"make test: {verdict}: {tests} in {sum(seconds.values()):.0f} s ({times})"
+    return f"{verdict}: {tests} in {sum(seconds.values()):.0f} s ({times})"
 
 
 if __name__ == "__main__":
-    main()
+    main(full="--full" in sys.argv)

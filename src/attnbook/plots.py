@@ -49,12 +49,21 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
         gap: least distance between two names, as a share of the axes' height.
 
     Raises:
-        ValueError: if there are not as many names as lines.
+        ValueError: if there are not as many names as lines, a line has no end, or gap is no share.
     """
     lines = list(ax.get_lines())
+    if isinstance(names, str):
+        raise ValueError(f"names must be a list of names, got the text {names!r}")
     if len(lines) != len(names):
         raise ValueError(f"names must be one for each of {len(lines)} lines, got {len(names)}")
-    ends = [np.asarray(line.get_xydata())[-1] for line in lines]
+    if not 0 <= gap <= 1:
+        raise ValueError(f"gap must lie in 0..1, got {gap}")
+    points = [np.asarray(line.get_xydata()) for line in lines]
+    for name, line in zip(names, points, strict=True):
+        if not len(line) or not np.isfinite(line[-1]).all():
+            end = line[-1].tolist() if len(line) else "no point"
+            raise ValueError(f"ax must have lines that end in a finite point, got {end} for {name}")
+    ends = [line[-1] for line in points]
     heights = [ax.transAxes.inverted().transform(ax.transData.transform(end))[1] for end in ends]
     last = -float("inf")
     for i in sorted(range(len(lines)), key=lambda i: heights[i]):
@@ -81,5 +90,14 @@ def bertviz_weights(
 
     Returns:
         The same weights in float64, which holds 0.083 where float32 has 0.08299999684095383.
+
+    Raises:
+        ValueError: if a layer's weights are no tensor of that shape, as for a batch of texts.
     """
+    for layer, weights in enumerate(attention):
+        came = list(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+        if not isinstance(came, list) or len(came) != 4 or came[0] != 1:
+            raise ValueError(
+                f"attention must hold [1 head query key] a layer, got {came} for layer {layer}"
+            )
     return [weights.detach().double().round(decimals=3) for weights in attention]

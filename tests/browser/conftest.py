@@ -15,7 +15,6 @@ from urllib.parse import urlparse
 
 import nbformat
 import pytest
-from filelock import FileLock
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
@@ -26,7 +25,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.minibook import ROOT, build_book, notebook_of, write_mini_book
+from tests.minibook import build_book, notebook_of, write_mini_book
 from tools import chromium as chromium_tool
 
 FLAGS = [
@@ -38,30 +37,6 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-
-
-def stale(site: Path) -> bool:
-    """Whether a source of the book is newer than the built site."""
-    built = site / "searchindex.js"
-    if not built.is_file():
-        return True
-    sources = [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "package-lock.json"]
-    for folder in ("book", "src/attnbook/widgets"):
-        sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
-    newest = max(file.stat().st_mtime for file in sources if file.is_file())
-    return newest > built.stat().st_mtime
-
-
-@pytest.fixture(scope="session")
-def site() -> Path:
-    """The built site; built here when a source is newer."""
-    html = ROOT / "_build/html"
-    html.parent.mkdir(exist_ok=True)
-    with FileLock(html.parent / ".lock"):  # parallel workers share it
-        if stale(html):
-            done = build_book(ROOT, ROOT)
-            assert done.returncode == 0, done.stdout[-5000:]
-    return html
 
 
 @pytest.fixture(scope="session")

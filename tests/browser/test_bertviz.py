@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page
 
 from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import EVERYWHERE
+from tests.browser.widget_pages import everywhere
 from tests.minibook import build_book, write_mini_book
 from tools import chapters, notebooks, suite
 
@@ -112,7 +112,7 @@ def squares(view: Locator) -> Locator:
     return view.get_by_role("checkbox")
 
 
-@EVERYWHERE
+@everywhere
 def test_nothing_is_fetched_before_one_scrolls_there(
     open_page: Callable[..., Page], where: dict[str, Any]
 ) -> None:
@@ -223,7 +223,7 @@ def picture(view: Locator) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(view.screenshot())).convert("RGB")).astype(int)
 
 
-@EVERYWHERE
+@everywhere
 def test_colours_and_width(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     """On the page's own ground, with text and lines that stand out, and nothing cut off."""
     page = open_page(**where)
@@ -363,11 +363,8 @@ def test_nbval_compares_the_weights(notebook: Path, tmp_path: Path) -> None:
     assert weight in text
     scripts[SECOND]["application/javascript"] = text.replace(weight, f"{weight}9", 1)
     notebooks.write(tmp_path / "views.ipynb", nb)
-    sanitize = next(option for option in suite.stages()["nbval"] if "sanitize" in option)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--nbval"]
-    done = subprocess.run(
-        [*command, sanitize, "views.ipynb"], capture_output=True, text=True, cwd=tmp_path
-    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *suite.NBVAL]
+    done = subprocess.run([*command, "views.ipynb"], capture_output=True, text=True, cwd=tmp_path)
     verdicts = re.findall(r"^(PASSED|FAILED) views.ipynb::Cell (\d)", done.stdout, re.MULTILINE)
     assert sorted(verdicts, key=lambda verdict: verdict[1]) == [
         ("PASSED", "0"),

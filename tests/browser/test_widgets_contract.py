@@ -15,60 +15,16 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
+from tests.browser.widget_pages import render
 from tests.test_widgets import RUNS, bowls
 
-HARNESS = """async ({ state, binary, attached }) => {
-  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
-  for (const name of binary) state[name] = bytes(state[name]);
-  const listeners = new Map(), unsaved = new Set();
-  const model = {
-    get(name) {
-      if (!(name in state)) throw new Error(`no trait ${name}`);
-      return state[name];
-    },
-    set(name, value) {
-      if (binary.includes(name) !== value instanceof DataView) throw new Error(`${name}: ${value}`);
-      model.get(name);
-      unsaved.add(name);
-      model.fromKernel(name, value);
-    },
-    fromKernel(name, value) {
-      state[name] = value;
-      for (const listener of [...(listeners.get(`change:${name}`) ?? [])]) listener();
-    },
-    save_changes: () => unsaved.clear(),
-    on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
-    off(event, listener) {
-      const rest = listeners.get(event).filter((other) => other !== listener);
-      if (rest.length === listeners.get(event).length) throw new Error(`${event} not listened to`);
-      rest.length ? listeners.set(event, rest) : listeners.delete(event);
-    },
-  };
-  const style = document.createElement("style");
-  style.textContent = state._css;
-  document.head.append(style);
-  const url = URL.createObjectURL(new Blob([state._esm], { type: "text/javascript" }));
-  const { default: widget } = await import(url);
-  const el = document.createElement("div");
-  el.dataset.attnbookPage = "";
-  if (attached) document.body.append(el);
-  const cleanup = widget.render({ model, el });
-  document.body.append(el); // JupyterLab does so only now
-  Object.assign(globalThis, { model, el, cleanup, listeners, unsaved, bytes });
-}"""
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
 
 
 def start(page: Page, widget: Any, attached: bool) -> list[str]:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    raw = {name: value for name, value in widget.get_state().items() if name != "layout"}
-    binary = [name for name, value in raw.items() if isinstance(value, bytes)]
-    state = {
-        name: base64.b64encode(value).decode() if name in binary else value
-        for name, value in raw.items()
-    }
-    page.evaluate(HARNESS, {"state": state, "binary": binary, "attached": attached})
+    render(page, widget, attached)
     page.evaluate(FRAME)
     return errors
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import AttentionHeatmap, format_number
-from tests.browser.widget_pages import EVERYWHERE, HOSTILE, settle, widget
+from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
 
 SOURCE = ["two", "hundred", "forty", "three", "</s>"]
 STEPS = [("step", ["1", "2"])]
@@ -129,7 +129,7 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-@EVERYWHERE
+@everywhere
 def test_pointer_reads_weights(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     first = widget(page, MAP)
@@ -152,7 +152,7 @@ def test_pointer_reads_weights(open_page: Callable[..., Page], where: dict[str, 
     assert "(attends to nothing)" in text(first, "readout")
 
 
-@EVERYWHERE
+@everywhere
 def test_keyboard_moves_the_cursor(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     first = widget(page, MAP)
@@ -255,7 +255,7 @@ def colours(widget: Locator) -> list[list[int]]:
 DEEPEST = {"light": [17, 48, 124], "dark": [196, 236, 255]}
 
 
-@EVERYWHERE
+@everywhere
 def test_colours_stretch_to_the_largest(
     open_page: Callable[..., Page], where: dict[str, Any]
 ) -> None:
@@ -332,7 +332,7 @@ def test_row_is_highlighted(open_page: Callable[..., Page]) -> None:
     assert second.locator("canvas").evaluate(count, rgb) > 400  # a frame around the whole row
 
 
-@EVERYWHERE
+@everywhere
 def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     first, second = widget(page, MAP), widget(page, SECOND)
@@ -350,7 +350,7 @@ def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str
     assert text(second, "readout").startswith("query hundert → key two")
 
 
-@EVERYWHERE
+@everywhere
 def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     second = widget(page, SECOND)
@@ -385,7 +385,7 @@ def test_an_ordinary_anchor_is_left_alone(open_page: Callable[..., Page]) -> Non
     assert page.url.endswith("#w.learnt-map=")
 
 
-@EVERYWHERE
+@everywhere
 def test_hostile_tokens_stay_text(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     odd = widget(page, ODD)

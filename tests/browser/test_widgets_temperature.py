@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import SoftmaxTemperature, format_number
-from attnbook.widgets.temperature import softmax
-from tests.browser.widget_pages import EVERYWHERE, HOSTILE, settle, widget
+from attnbook.widgets.softmax_temperature import softmax
+from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
 
 WORDS = ["We", "wash", "our", "cats"]
 SCALED = np.array([13, 24, 20, 12]) / 8
@@ -94,7 +94,7 @@ def temperature(widget: Locator) -> float:
     return float(entry(widget).input_value())
 
 
-@EVERYWHERE
+@everywhere
 def test_keyboard_warms_and_cools(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     cats = widget(page, CATS)
@@ -118,7 +118,7 @@ def test_keyboard_warms_and_cools(open_page: Callable[..., Page], where: dict[st
     assert cats.locator("[aria-live=polite]").text_content() == says(SCALED, 0.5, WORDS)
 
 
-@EVERYWHERE
+@everywhere
 def test_pointer_drags_the_slider(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     cats = widget(page, CATS)
@@ -157,7 +157,7 @@ def test_towards_zero_is_greedy(open_page: Callable[..., Page]) -> None:
     assert bars(cats) == ["0.000", "1.000", "0.000", "0.000"]
 
 
-@EVERYWHERE
+@everywhere
 def test_logits_can_be_dragged(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     cats = widget(page, CATS)
@@ -199,7 +199,7 @@ def test_a_masked_logit_stays_masked(open_page: Callable[..., Page]) -> None:
     assert bars(widget(page, ALONE)) == ["1.000"]
 
 
-@EVERYWHERE
+@everywhere
 def test_the_largest_of_thousands(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     words = widget(page, NEXT)
@@ -216,7 +216,7 @@ def test_the_largest_of_thousands(open_page: Callable[..., Page], where: dict[st
         assert readout(words) == says(logits, 0.5, [f"word{i}" for i in range(MANY)])
 
 
-@EVERYWHERE
+@everywhere
 def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     cats, words = widget(page, CATS), widget(page, NEXT)
@@ -231,7 +231,7 @@ def test_two_on_a_page_and_reset(open_page: Callable[..., Page], where: dict[str
     assert bars(cats) == expected(SCALED, 3)
 
 
-@EVERYWHERE
+@everywhere
 def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     words, cats = widget(page, NEXT), widget(page, CATS)
@@ -250,7 +250,7 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[s
     assert bars(widget(fresh, CATS)) == ["0.000", "1.000", "0.000", "0.000"]  # what it can mean
 
 
-@EVERYWHERE
+@everywhere
 def test_hostile_tokens_stay_text(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     odd = widget(page, ODD)

@@ -9,15 +9,16 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import BlockDiagram, LossSurface, format_number
-from tests.browser.conftest import ROOT
 from tests.browser.widget_pages import (
-    EVERYWHERE,
     HOSTILE,
     diagram_says,
+    everywhere,
     settle,
     surface_says,
     widget,
+    work,
 )
+from tests.minibook import ROOT
 from tests.test_widgets import RUNS, bowls, run
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
@@ -78,7 +79,7 @@ def assert_off(diagram: Locator, part: str, runs: list[dict[str, Any]] = RUNS, n
     assert diagram.locator(".attn-part.attn-off").count() == places
 
 
-@EVERYWHERE
+@everywhere
 def test_diagram_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     diagram = widget(page, BLOCK)
@@ -103,7 +104,7 @@ def test_diagram_by_keyboard(open_page: Callable[..., Page], where: dict[str, An
     assert "With one head, not 8" in (odd.locator(".attn-readout").text_content() or "")
 
 
-@EVERYWHERE
+@everywhere
 def test_diagram_by_pointer(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     diagram = widget(page, BLOCK)
@@ -242,7 +243,7 @@ def angles(surface: Locator) -> tuple[int, int]:
     return turn, tilt
 
 
-@EVERYWHERE
+@everywhere
 def test_surface_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     surface = widget(page, BOWLS)
@@ -383,7 +384,7 @@ def test_surfaces_turn_together_by_dragging(open_page: Callable[..., Page]) -> N
     assert all(new != old for new, old in zip(after, before, strict=True))
 
 
-@EVERYWHERE
+@everywhere
 def test_surface_reads_the_point(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     look(page, "bowls", azimuth=20, elevation=70)
@@ -453,7 +454,7 @@ def test_surfaces_stand_side_by_side(
 # ---- all
 
 
-@EVERYWHERE
+@everywhere
 def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     switch(widget(page, BLOCK), "mask").click()
@@ -501,41 +502,23 @@ def test_axe_finds_nothing_serious(open_page: Callable[..., Page], theme: Any) -
     assert found == []
 
 
-def test_a_turn_costs_what_its_points_cost(open_page: Callable[..., Page]) -> None:
-    """Handler, drawing and layout of a turn, in one run: 4 times the points, about 4 times the
-    time. (On an idle machine 4 and 10 ms.)"""
+def test_a_turn_draws_each_point_once(open_page: Callable[..., Page]) -> None:
+    """A few strokes a point, of few points and of many, once a frame however often the pointer
+    moved."""
     page = open_page()
-    costs = []
+    turn = """(n) => {
+      node.setPointerCapture = () => {};
+      const at = { bubbles: true, buttons: 1, clientX: 100 + 2 * n, clientY: 100 + n };
+      if (n === 1) node.dispatchEvent(new PointerEvent("pointerdown", at));
+      node.dispatchEvent(new PointerEvent("pointermove", at));
+    }"""
     for n in (BOWLS, LARGE):
-        times = widget(page, n).evaluate(
-            """async (root) => {
-              const times = [], real = requestAnimationFrame, canvas = root.querySelector("canvas");
-              const fire = (kind, n) => canvas.dispatchEvent(new PointerEvent(kind,
-                { bubbles: true, buttons: 1, clientX: 100 + 2 * n, clientY: 100 + n }));
-              canvas.setPointerCapture = () => {};
-              fire("pointerdown", 0);
-              await new Promise((done) => real(() => setTimeout(done)));
-              let drawing;
-              globalThis.requestAnimationFrame = (draw) => real(() => {
-                const start = performance.now();
-                draw();
-                root.getBoundingClientRect();
-                drawing = performance.now() - start;
-              });
-              for (let n = 1; n <= 41; n++) {
-                const start = performance.now();
-                fire("pointermove", n);
-                const handling = performance.now() - start;
-                await new Promise((done) => real(() => setTimeout(done)));
-                times.push(handling + drawing);
-              }
-              globalThis.requestAnimationFrame = real;
-              return times;
-            }"""
-        )
+        canvas = widget(page, n).locator("canvas").first
+        once, thrice = work(canvas, turn), work(canvas, turn, moves=3)
         assert angles(widget(page, n)) != (35, 30)
-        costs.append(np.median(times))
-    assert costs[1] < 12 * costs[0]
+        points = widgets()[n].surfaces.size
+        assert points < max(once) < 10 * points
+        assert max(thrice) < 1.1 * max(once)
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])

@@ -1,5 +1,8 @@
 """What the tests of widgets share: where they open a page, odd tokens, waiting, what is read."""
 
+import base64
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,19 +20,32 @@ HOSTILE = [
     "long" * 60,
     "",
 ]
-EVERYWHERE = pytest.mark.parametrize(  # every two of scheme, theme and width together once
-    "where",
-    [
-        {"scheme": scheme, "theme": theme, "width": width}
-        for scheme, theme, width in (
-            ("http", "light", 1280),
-            ("http", "dark", 390),
-            ("file", "light", 390),
-            ("file", "dark", 1280),
+PLACES = [  # every two of scheme, theme and width together once
+    {"scheme": scheme, "theme": theme, "width": width}
+    for scheme, theme, width in (
+        ("http", "light", 1280),
+        ("http", "dark", 390),
+        ("file", "light", 390),
+        ("file", "dark", 1280),
+    )
+]
+TURNS: Counter[str] = Counter()  # of each module
+
+
+def everywhere(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test in four places. `make test` takes two of them, which have both themes and both
+    widths: by http, or as a file, in turn among the tests of a module."""
+    scheme = ("http", "file")[TURNS[test.__module__] % 2]
+    TURNS[test.__module__] += 1
+    places = [
+        pytest.param(
+            where,
+            id="-".join(map(str, where.values())),
+            marks=[pytest.mark.full] * (where["scheme"] != scheme),
         )
-    ],
-    ids=lambda where: "-".join(map(str, where.values())),
-)
+        for where in PLACES
+    ]
+    return pytest.mark.parametrize("where", places)(test)
 
 
 def widget(page: Page, n: int) -> Locator:
@@ -39,6 +55,91 @@ def widget(page: Page, n: int) -> Locator:
 def settle(page: Page) -> None:
     """Until the next frame is drawn."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+HARNESS = """async ({ state, binary, attached }) => {
+  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  for (const name of binary) state[name] = bytes(state[name]);
+  const listeners = new Map(), unsaved = new Set();
+  const model = {
+    get(name) {
+      if (!(name in state)) throw new Error(`no trait ${name}`);
+      return state[name];
+    },
+    set(name, value) {
+      if (binary.includes(name) !== value instanceof DataView) throw new Error(`${name}: ${value}`);
+      model.get(name);
+      unsaved.add(name);
+      model.fromKernel(name, value);
+    },
+    fromKernel(name, value) {
+      state[name] = value;
+      for (const listener of [...(listeners.get(`change:${name}`) ?? [])]) listener();
+    },
+    save_changes: () => unsaved.clear(),
+    on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
+    off(event, listener) {
+      const rest = listeners.get(event).filter((other) => other !== listener);
+      if (rest.length === listeners.get(event).length) throw new Error(`${event} not listened to`);
+      rest.length ? listeners.set(event, rest) : listeners.delete(event);
+    },
+  };
+  const style = document.createElement("style");
+  style.textContent = state._css;
+  document.head.append(style);
+  const url = URL.createObjectURL(new Blob([state._esm], { type: "text/javascript" }));
+  const { default: widget } = await import(url);
+  const el = document.createElement("div");
+  el.dataset.attnbookPage = "";
+  if (attached) document.body.append(el);
+  const cleanup = widget.render({ model, el });
+  document.body.append(el); // JupyterLab does so only now
+  Object.assign(globalThis, { model, el, cleanup, listeners, unsaved, bytes });
+}"""
+
+
+def render(page: Page, widget: Any, attached: bool = True) -> None:
+    """Draws a widget on an empty page, by a model of its own that keeps to anywidget's contract."""
+    raw = {name: value for name, value in widget.get_state().items() if name != "layout"}
+    binary = [name for name, value in raw.items() if isinstance(value, bytes)]
+    state = {
+        name: base64.b64encode(value).decode() if name in binary else value
+        for name, value in raw.items()
+    }
+    page.evaluate(HARNESS, {"state": state, "binary": binary, "attached": attached})
+
+
+def work(control: Locator, step: str, moves: int = 1) -> list[int]:
+    """What a widget draws in each of 12 frames: calls of canvases' methods, changes of elements.
+
+    Args:
+        step: a function of JavaScript that moves something, given the number of the move from 1 on;
+            `node` is the control.
+        moves: how many of them come before a frame.
+    """
+    script = """async (node, moves) => {
+      const step = STEP, all = CanvasRenderingContext2D.prototype, counts = [];
+      const every = Object.entries(Object.getOwnPropertyDescriptors(all));
+      const methods = every.filter(([, { value }]) => typeof value === "function");
+      let calls = 0;
+      for (const [name, { value }] of methods)
+        all[name] = function (...given) { calls += 1; return value.apply(this, given); };
+      const watch = new MutationObserver((changes) => { calls += changes.length; });
+      const kinds = { childList: true, attributes: true, characterData: true, subtree: true };
+      watch.observe(node.closest(".attn"), kinds);
+      const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      for (let n = 1; n <= 12 * moves; n++) {
+        step(n);
+        if (n % moves) continue;
+        await frame();
+        counts.push(calls);
+        calls = 0;
+      }
+      watch.disconnect();
+      for (const [name, { value }] of methods) all[name] = value;
+      return counts;
+    }"""
+    return control.evaluate(script.replace("STEP", step), moves)
 
 
 def vectors(n: int, d_model: int, base: float) -> np.ndarray:

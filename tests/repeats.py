@@ -1,0 +1,10 @@
+"""Repetitions: of several seeds or turns `make test` takes the first, `make test-all` each."""
+
+from typing import Any
+
+import pytest
+
+
+def repeats(first: Any, *others: Any) -> list[Any]:
+    """The values of a parameter, of which `make test` takes the first."""
+    return [first, *(pytest.param(other, marks=pytest.mark.full) for other in others)]
