@@ -483,6 +483,7 @@ def assert_shown(lab: Lab, page: Page, states: list[list[Any]]) -> None:
 # ---- chapters as they are stored
 
 
+@pytest.mark.full  # the next test trusts it later
 @EACH_CHAPTER
 def test_trusted_chapter_draws_without_running(
     lab: Lab, chapter: Path, alone: Callable[[Any], list]
@@ -495,7 +496,9 @@ def test_trusted_chapter_draws_without_running(
 
 
 @EACH_CHAPTER
-def test_untrusted_chapter_shows_pictures_until_it_is_trusted(lab: Lab, chapter: Path) -> None:
+def test_untrusted_chapter_shows_pictures_until_it_is_trusted(
+    lab: Lab, chapter: Path, alone: Callable[[Any], list]
+) -> None:
     notebook = notebooks.read(chapter)
     data = outputs(notebook)
     texts = [  # JupyterLab shows them only where there is no picture
@@ -517,5 +520,7 @@ def test_untrusted_chapter_shows_pictures_until_it_is_trusted(lab: Lab, chapter:
     page.locator(".lm-CommandPalette-input").fill("Trust Notebook")
     page.keyboard.press("Enter")
     page.locator(".jp-Dialog").get_by_role("button", name="Trust").click()
-    restored(lab, page, 2 * len(data))
+    drawn = restored(lab, page, 2 * len(data))[: len(data)]
     expect(text).to_have_count(0)
+    for view, widget in zip(drawn, rebuild(chapter), strict=True):
+        assert_draws(view, alone(widget))
