@@ -3,7 +3,7 @@
 make bench NAME=attention
 
 The explicit path keeps the weights of every head; PyTorch's fused path, which `MultiHeadAttention`
-takes when nobody asks for weights, never has them. Memory is the growth of the peak of a fresh
+takes when nobody records its weights, never has them. Memory is the growth of the peak of a fresh
 process by one call, after a call on a few tokens has loaded all libraries. The bars are for the
 causal forward pass: equal to 1e-5, at least 3 times faster, at most a tenth of the extra memory.
 """
@@ -11,31 +11,34 @@ causal forward pass: equal to 1e-5, at least 3 times faster, at most a tenth of 
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
 
 from attnbook.attention import MultiHeadAttention
 from attnbook.masks import causal_mask
+from attnbook.recording import recorded
 
 N, D_MODEL, N_HEADS = 2048, 256, 8
 EQUAL, FASTER, MEMORY = 1e-5, 3, 0.1
 CASES = ("causal", "no mask", "boolean mask", "causal, backward")
 
 
-def call(case: str, need_weights: bool, n: int = N) -> torch.Tensor:
+def call(case: str, stepwise: bool, n: int = N) -> torch.Tensor:
     """The layer's output for n tokens, or with a backward pass the gradient of the input."""
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(D_MODEL, N_HEADS), torch.randn(1, n, D_MODEL)
-    return step(layer, x, case, need_weights)
+    return step(layer, x, case, stepwise)
 
 
-def step(layer: MultiHeadAttention, x: torch.Tensor, case: str, need_weights: bool) -> torch.Tensor:
+def step(layer: MultiHeadAttention, x: torch.Tensor, case: str, stepwise: bool) -> torch.Tensor:
     mask = causal_mask(x.shape[1])[None] if case == "boolean mask" else None
     backward, causal = case.endswith("backward"), case.startswith("causal")
     x = x.clone().requires_grad_(backward)
-    with torch.set_grad_enabled(backward):
-        out = layer(x, mask=mask, causal=causal, need_weights=need_weights)[0]
+    path = recorded(layer) if stepwise else nullcontext()
+    with torch.set_grad_enabled(backward), path:
+        out = layer(x, mask=mask, causal=causal)
     if not backward:
         return out
     return torch.autograd.grad(out.square().sum(), x)[0]
@@ -46,10 +49,10 @@ def seconds(case: str) -> tuple[float, float]:
     layer, x = MultiHeadAttention(D_MODEL, N_HEADS), torch.randn(1, N, D_MODEL)
     best = {True: float("inf"), False: float("inf")}
     for _ in range(5):
-        for need_weights in best:
+        for stepwise in best:
             start = time.perf_counter()
-            step(layer, x, case, need_weights)
-            best[need_weights] = min(best[need_weights], time.perf_counter() - start)
+            step(layer, x, case, stepwise)
+            best[stepwise] = min(best[stepwise], time.perf_counter() - start)
     return best[True], best[False]
 
 
@@ -59,9 +62,9 @@ def peak() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def megabytes(case: str, need_weights: bool) -> float:
+def megabytes(case: str, stepwise: bool) -> float:
     """How far one call raises the peak of a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.attention", case, str(int(need_weights))]
+    command = [sys.executable, "-m", "benchmarks.attention", case, str(int(stepwise))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout) / 1e6
 
@@ -86,10 +89,10 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        case, need_weights = sys.argv[1], bool(int(sys.argv[2]))
-        call(case, need_weights, n=16)
+        case, stepwise = sys.argv[1], bool(int(sys.argv[2]))
+        call(case, stepwise, n=16)
         before = peak()
-        call(case, need_weights)
+        call(case, stepwise)
         print(peak() - before)
     else:
         main()

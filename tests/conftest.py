@@ -21,10 +21,14 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import numpy
 import pytest
 
 from attnbook import assets
+
+hypothesis.settings.register_profile("book", deadline=None)  # no test asserts a time
+hypothesis.settings.load_profile("book")
 
 
 @pytest.fixture(autouse=True)

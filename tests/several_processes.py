@@ -1,22 +1,35 @@
-"""Started twice by test_training.py: train, and save what each process ends with."""
+"""Started by test_training.py alone and twice at once: train, and save what each process ends with.
+
+The sentences are of unequal length, one weight has no part in the loss, and one is not trained.
+"""
 
 import os
 import sys
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
 
+from attnbook.config import TINY
+from attnbook.number_words import Numbers
 from attnbook.training import train
+from attnbook.transformer import Transformer
 
-torch.manual_seed(int(os.environ["RANK"]))  # the first process's weights must win
-model = nn.Linear(3, 2)
-model.bias.requires_grad_(False)
+rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+torch.manual_seed(int(rank))  # the first process's weights must win
+task = Numbers(3)
+model = Transformer(task.source_vocab, task.target_vocab, TINY)
+model.register_parameter("idle", torch.nn.Parameter(torch.ones(2)))
+model.encoder.stack.norm.requires_grad_(False)
+pad = task.target_vocab.pad
 
-
-def batch(step: int) -> torch.Tensor:
-    return torch.randn(5, 3, generator=torch.Generator().manual_seed(step))
-
-
-losses = train(model, batch, lambda x: model(x).square().mean(), steps=4, lr=0.1)
-save_file(dict(model.state_dict()), f"{sys.argv[1]}/{os.environ['RANK']}.safetensors")
+losses = train(
+    model,
+    lambda step: task.batch(step, batch_size=7),
+    model.loss,
+    steps=20,
+    lr=0.1,
+    optimizer=torch.optim.SGD,  # Adam would make steps of the noise where a gradient is zero
+    count=lambda batch: (batch.target[:, 1:] != pad).sum(),
+)
+found = {**model.state_dict(), "losses": torch.tensor(losses)}
+save_file(found, f"{sys.argv[1]}/{size}-{rank}.safetensors")

@@ -1,5 +1,3 @@
-from inspect import unwrap
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -236,30 +234,53 @@ def test_they_work_where_the_vectors_are():
         assert linear_attention(q, k, v, causal=causal).is_meta
 
 
-def test_what_does_not_fit_is_named():
-    """Without the check of shapes that tests switch on: as a reader meets it."""
-    window, linear, step = map(unwrap, (window_attention, linear_attention, linear_attention_step))
-    q, k, v = vectors(6)
-    for wrong in ((q[:1], k, v), (q, k[..., 1:], v), (q, k[:, :2], v), (q, k, v[:, :, 1:])):
-        with pytest.raises(ValueError, match=r"q, k and v must be .*, got \[\[[12], 3, 6, 5\]"):
-            window(*wrong, 3)
-        with pytest.raises(ValueError, match=r"\[batch head query d_head\], .*, got"):
-            linear(*wrong)
-    short = q[:, :, :4]
-    assert linear(short, k, v).shape == (2, 3, 4, 4)
-    for attention in (lambda *t: window(*t, 3), lambda *t: linear(*t, causal=True)):
-        with pytest.raises(ValueError, match=r"\[batch head n d_head\], .* got \[\[2, 3, 4, 5\]"):
-            attention(short, k, v)
-        with pytest.raises(ValueError, match=r"got \[\[2, 3, 0, 5\]"):
-            attention(*(t[:, :, :0] for t in (q, k, v)))
-    with pytest.raises(ValueError, match="window must be at least 0, got -1"):
-        window(q, k, v, -1)
-    for mask in (torch.ones(2, 5).bool(), torch.ones(2, 6), torch.ones(2, 1, 6).bool()):
-        with pytest.raises(ValueError, match=r"mask must be boolean \[batch key\], \[2, 6\], got"):
-            linear(q, k, v, mask=mask)
-    q, k, v = (t[:, :, 0] for t in (q, k, v))
-    state = step(q, k, v)[1]
-    with pytest.raises(ValueError, match=r"state must be \[2, 3, 5, 5\], got \[2, 3, 5, 4\]"):
-        step(q, k, v, state[..., 1:])
-    with pytest.raises(ValueError, match="q, k and v must be"):
-        step(q, k[..., 1:], v)
+STRANGE = (torch.nan, torch.inf, -torch.inf)
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_is_not_seen_whatever_it_holds(causal, strange):
+    """Gradients are those that the padding has no part in."""
+    q, k, v = vectors(90)
+    mask = torch.ones(2, 90, dtype=torch.bool)
+    mask[0, 70:] = mask[1, 40:43] = False
+    dirty = [t.masked_fill(~mask[:, None, :, None], strange) for t in (k, v)]
+    expected = linear_attention(q, k, v, causal=causal, mask=mask)
+    assert_same(linear_attention(q, *dirty, causal=causal, mask=mask), expected, (q, k, v))
+
+
+@ATTENTIONS
+@pytest.mark.parametrize("strange", STRANGE)
+@pytest.mark.parametrize("at", [1, 63, 64, 100, 129])
+def test_causal_attention_does_not_see_ahead_whatever_comes(attention, at, strange):
+    q, k, v = vectors(130)
+    k_dirty, v_dirty = (t.detach().clone() for t in (k, v))
+    k_dirty[:, :, at] = v_dirty[:, :, at] = strange
+    clean, dirty = attention(q, k, v), attention(q, k_dirty, v_dirty)
+    assert (clean - dirty)[:, :, :at].abs().max() < 1e-12
+    assert not dirty[:, :, at].equal(clean[:, :, at])
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_window_does_not_see_beyond_it_whatever_is_there(strange):
+    q, k, v = vectors(70)
+    k_dirty, v_dirty = (t.detach().clone() for t in (k, v))
+    k_dirty[:, :, 40] = v_dirty[:, :, 40] = strange
+    near = torch.arange(70).sub(40).abs() <= 7
+    clean, dirty = window_attention(q, k, v, 7), window_attention(q, k_dirty, v_dirty, 7)
+    assert (clean - dirty)[:, :, ~near].abs().max() < 1e-12
+    assert not dirty[:, :, near].equal(clean[:, :, near])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_of_large_queries_in_half_precision(causal):
+    """Also where a strange value elsewhere asks for the way that sees it only in its window."""
+    q, k, v = (t.detach() for t in vectors(40))
+    q, k = 300 * q, 300 * k
+    q, k, v = q.half(), k.half(), v.half()
+    expected = window_attention(q.double(), k.double(), v.double(), 4, causal=causal)
+    for last in (0.0, torch.nan):
+        v[:, :, 39] = last
+        ours = window_attention(q, k, v, 4, causal=causal)
+        assert ours.dtype == torch.float16
+        assert (ours - expected)[:, :, :35].abs().max() < 0.01

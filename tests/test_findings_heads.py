@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from book.experiments.heads import LENGTH, Neighbours, held_out, strongest, trained
+from book.experiments.heads import LENGTH, Neighbours, held_out, look, strongest, trained
+from tests.repeats import repeats
 
-SEEDS = pytest.mark.parametrize("seed", range(3))
+SEEDS = pytest.mark.parametrize("seed", repeats(*range(3)))
 TOKENS = held_out()
 
 
@@ -17,10 +18,9 @@ def exact(model: Neighbours) -> float:
     return model.right(TOKENS).all(-1).float().mean().item()
 
 
-@torch.no_grad()
 def sides(model: Neighbours) -> torch.Tensor:
     """Mean weight of each head on the tokens before and after, `[head 2]`."""
-    weights = model(TOKENS, need_weights=True)[1]
+    weights = look(model, TOKENS)
     i = torch.arange(2, LENGTH - 2)
     before, after = weights[:, :, i, i - 1], weights[:, :, i, i + 1]
     return torch.stack([before.mean((0, 2)), after.mean((0, 2))], -1)
@@ -48,7 +48,7 @@ def test_heads_of_one_number_point_at_two_places_each():
     assert strongest(model, TOKENS).max() <= 2
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", repeats(*range(2)))
 def test_a_hidden_layer_reads_uneven_weights(seed):
     """One head, two places, not even: what a linear readout cannot tell apart."""
     model = run(2, 1, seed, "hidden")

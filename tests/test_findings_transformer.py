@@ -7,11 +7,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
+from attnbook.block import Block
+from attnbook.config import TINY
 from attnbook.norms import LayerNorm
-from attnbook.transformer import TINY, Block, Transformer
+from attnbook.recording import recorded
+from attnbook.transformer import Transformer
+from attnbook.vocabulary import Vocabulary
 from book.experiments import blocks, norms, surface
+from tests.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
+VOCABULARIES = Vocabulary("abcdef"), Vocabulary("abcdefgh")
 
 
 def states(seed: int, depth: int = 24, **changes) -> list[Tensor]:
@@ -20,7 +26,7 @@ def states(seed: int, depth: int = 24, **changes) -> list[Tensor]:
     stack = [Block(replace(TINY, **changes)) for _ in range(depth)]
     found = [torch.randn(4, 10, TINY.d_model, requires_grad=True)]
     for block in stack:
-        found.append(block(found[-1]).x)
+        found.append(block(found[-1]))
     return found
 
 
@@ -67,27 +73,28 @@ def test_a_model_without_a_part_differs_in_that_part(part):
     """The runs of the diagram are of what their name says."""
     source, target = blocks.task.encode([8_675_309])
     model = blocks.without(part, 0)
-    logits = model(source, target).logits
-    sees_future = not model(source, target[:, :1]).logits[:, 0].allclose(logits[:, 0], atol=1e-4)
-    other = model(blocks.task.encode([1_675_309]).source, target).logits
+    with recorded(model) as weights:
+        logits = model(source, target)
+    sees_future = not model(source, target[:, :1])[:, 0].allclose(logits[:, 0], atol=1e-4)
+    other = model(blocks.task.encode([1_675_309]).source, target)
     sees_source = not other.allclose(logits, atol=1e-4)
-    seen = model(source, target, need_weights=True)
     assert sees_future == (part == "mask")
     assert sees_source == (part != "cross-attention")
-    assert seen.encoder.shape[2] == (1 if part == "heads" else 4)
+    seen = weights["encoder.stack.blocks.0.attention"]
+    assert seen.shape[1] == (1 if part == "heads" else 4)
     has_norms = any(isinstance(module, LayerNorm) for module in model.modules())
     assert has_norms == (part != "norm")
     order = torch.randperm(source.shape[1])
-    states, shuffled = (model.encoder(s).states for s in (source, source[:, order]))
+    states, shuffled = (model.encoder(s) for s in (source, source[:, order]))
     blind = states[:, order].allclose(shuffled, atol=1e-4)
     assert blind == (part == "positions")
     changed = source.clone()
     changed[:, -1] = source[:, 0]
-    alone = model.encoder(changed).states[:, 0].allclose(states[:, 0], atol=1e-5)
+    alone = model.encoder(changed)[:, 0].allclose(states[:, 0], atol=1e-5)
     assert alone == (part == "self-attention")
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", repeats(3, 4))
 def test_without_the_mask_training_looks_good_and_writing_fails(seed):
     model = blocks.trained("mask", seed, steps=200)[0]
     now, then = blocks.losses_of(model)
@@ -111,7 +118,7 @@ def test_detached_norms_have_the_values_of_layer_norm_and_another_gradient():
 
 def test_the_kinds_of_norms_replace_every_norm():
     for kind, count in (("full", 2), ("plain", 0), ("detached", 2)):
-        model = norms.with_norms(Transformer(9, 11, TINY), kind)
+        model = norms.with_norms(Transformer(*VOCABULARIES, TINY), kind)
         found = [m for m in model.modules() if isinstance(m, LayerNorm)]
         assert len(found) == 2 * 2 + 2 * 3 + 2  # two blocks each, a last norm each
         assert all(len(list(norm.parameters())) == count for norm in found)
@@ -120,7 +127,7 @@ def test_the_kinds_of_norms_replace_every_norm():
 
 def test_a_direction_is_as_long_as_the_weights_row_by_row():
     torch.manual_seed(0)
-    model = Transformer(9, 11, TINY)
+    model = Transformer(*VOCABULARIES, TINY)
     u = surface.direction(model, torch.Generator().manual_seed(5))
     v = surface.direction(model, torch.Generator().manual_seed(6))
     for w, du, dv in zip(model.parameters(), u, v, strict=True):
@@ -133,7 +140,7 @@ def test_a_direction_is_as_long_as_the_weights_row_by_row():
 
 def test_a_surface_holds_the_loss_at_each_point_and_leaves_the_model_as_it_was():
     torch.manual_seed(0)
-    model = Transformer(len(surface.task.source_vocab), len(surface.task.target_vocab), TINY)
+    model = Transformer(surface.task.source_vocab, surface.task.target_vocab, TINY)
     before = [w.clone() for w in model.parameters()]
     found = surface.surface(model, seed=3, side=3, extent=0.5)
     assert all(w.equal(old) for w, old in zip(model.parameters(), before, strict=True))

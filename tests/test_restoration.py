@@ -5,7 +5,6 @@ from functools import cache
 import pytest
 import torch
 
-from attnbook.data import BOS, EOS, PAD
 from attnbook.restoration import CAPITAL, MARKS, Restoration, atoms
 from attnbook.speeches import speeches
 
@@ -63,11 +62,11 @@ def test_atoms_leave_out_what_the_task_does_not_ask(odd: str) -> None:
 def test_a_target_is_its_source_with_signs(task: Restoration) -> None:
     batch = task.batch(3, batch_size=200)
     signs = set(task.vocab.encode([CAPITAL, *MARKS]))
-    assert batch.source.shape == (200, 7) and (batch.source > EOS).all()
+    assert batch.source.shape == (200, 7) and (batch.source > task.vocab.eos).all()
     seen = set()
     for source, target in zip(batch.source.tolist(), batch.target.tolist(), strict=True):
-        ids = [i for i in target if i != PAD]
-        assert ids[0] == BOS and ids[-1] == EOS
+        ids = [i for i in target if i != task.vocab.pad]
+        assert ids[0] == task.vocab.bos and ids[-1] == task.vocab.eos
         assert [i for i in ids[1:-1] if i not in signs] == source
         assert ids[-2] not in signs  # the mark after the last word is left out
         seen |= signs & set(ids)
@@ -99,15 +98,16 @@ def test_a_batch_depends_on_seed_and_step_alone(task: Restoration) -> None:
 
 def test_text_is_written_as_one_writes_it(task: Restoration) -> None:
     words = ["^", "we", "have", ",", "^", "i", "should", ".", "^", "the"]
-    ids = torch.tensor([BOS, *task.vocab.encode(words), EOS, PAD])
+    vocab = task.vocab
+    ids = torch.tensor([vocab.bos, *vocab.encode(words), vocab.eos, vocab.pad])
     assert task.text(ids) == "We have, I should. The"
 
 
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ((0, 10), "n_words and n_known must be at least 1, got 0, 10"),
-        ((5, 0), "n_words and n_known must be at least 1, got 5, 0"),
+        ((0, 10), "n_words must be a whole number of at least 1, got 0"),
+        ((5, 0), "n_known must be a whole number of at least 1, got 0"),
         ((200, 5), "must leave some pieces of the train texts, got none with 200 words"),
     ],
 )

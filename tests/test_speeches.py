@@ -81,7 +81,9 @@ def test_characters_that_are_not_in_the_vocabulary():
 
 def test_windows_are_pieces_of_one_speech_of_their_split():
     for split in SPLITS:
-        pieces = windows(split, 200, 3, batch_size=5)
+        tokens, targets = windows(split, 200, 3, batch_size=5)
+        assert targets[:, :-1].equal(tokens[:, 1:])
+        pieces = torch.cat([tokens, targets[:, -1:]], dim=1)
         assert pieces.shape == (5, 201)
         for piece in map(decode, pieces):
             if UNKNOWN not in piece:
@@ -92,26 +94,30 @@ def test_windows_depend_on_seed_and_step_alone():
     first = windows("train", 30, 7, seed=2)
     windows("train", 30, 8)
     torch.manual_seed(1)
-    assert windows("train", 30, 7, seed=2).equal(first)
+    again = windows("train", 30, 7, seed=2)
+    assert all(a.equal(b) for a, b in zip(again, first, strict=True))
     others = [windows("train", 30, 8, seed=2), windows("train", 30, 7, seed=3)]
-    assert not any(other.equal(first) for other in others)
+    assert not any(other.tokens.equal(first.tokens) for other in others)
 
 
 def test_every_place_is_equally_likely(three):
     begins = [text[i : i + 4] for text in three for i in range(len(text) - 3)]
     assert len(begins) == 9  # the speech of three characters is too short
-    found = [decode(piece) for piece in windows("train", 3, 0, batch_size=9000)]
+    drawn = windows("train", 3, 0, batch_size=9000)
+    found = [decode(piece) for piece in torch.cat([drawn.tokens, drawn.targets[:, -1:]], dim=1)]
     assert set(found) == set(begins)
     assert all(850 < found.count(piece) < 1150 for piece in begins)  # 1,000 +- 5 deviations
 
 
 def test_bad_sizes_and_splits(three):
-    assert {decode(piece) for piece in windows("train", 8, 0)} == {"012345678"}
+    tokens, targets = windows("train", 8, 0)
+    assert {decode(piece) for piece in tokens} == {"01234567"}
+    assert {decode(piece) for piece in targets} == {"12345678"}
     with pytest.raises(ValueError, match="n must be at most 8, the longest speech but 1, got 9"):
         windows("train", 9, 0)
-    with pytest.raises(ValueError, match="at least 1, got 0 and 16"):
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         windows("train", 0, 0)
-    with pytest.raises(ValueError, match="at least 1, got 3 and 0"):
+    with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1, got 0"):
         windows("train", 3, 0, batch_size=0)
     with pytest.raises(ValueError, match=r"split must be one of .* got 'test'"):
         speeches("test")

@@ -316,7 +316,7 @@ def test_the_wheel_made_from_the_sdist_has_every_table(tmp_path):
     tables = {path.name for path in (ROOT / "book" / "experiments").glob("*.csv")}
     assert tables
     assert {name for name in names if "/tables/" in name} == {
-        f"attnbook/tables/{name}" for name in tables
+        f"attnbook/table_files/{name}" for name in tables
     }
     package = ROOT / "src"
     code = {str(path.relative_to(package)) for path in package.rglob("*.*") if path.is_file()}

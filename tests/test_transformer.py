@@ -1,53 +1,37 @@
-"""The Transformer against PyTorch with copied weights, and what must hold whatever the weights.
+"""Encoder, decoder and translator: against PyTorch with copied weights, what must hold whatever the
+weights, and generation with a cache.
 
 All sizes differ, so that a transposed or mistaken dimension fails.
 """
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
 import torch
+from test_block import BATCH, SMALL, SOURCE, TARGET, close, randomise
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import LlamaConfig, Qwen3Config
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
-from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RotaryEmbedding
 
-from attnbook.data import BOS, PAD, Batch, pad_batch
+from attnbook.config import QWEN_3, TransformerConfig
 from attnbook.positions import sinusoidal
-from attnbook.training import label_smoothing_loss
-from attnbook.transformer import (
-    BASE,
-    MODERN,
-    TINY,
-    Block,
-    FeedForward,
-    Sublayer,
-    Transformer,
-    TransformerConfig,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from attnbook.recording import recorded
+from attnbook.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
 
-BATCH, SOURCE, TARGET, VOCAB, WORDS = 2, 7, 5, 13, 11
-SMALL = TransformerConfig(12, 3, 20, 2)
+ENGLISH, GERMAN = Vocabulary("abcdefghij"), Vocabulary("ABCDEFGH")  # 13 and 11 tokens
+PAD, BOS, EOS = GERMAN.pad, GERMAN.bos, GERMAN.eos
+VOCAB, WORDS = len(ENGLISH), len(GERMAN)
 EVERY = [
     SMALL,
     replace(SMALL, norm="post", activation="gelu", positions="learned", dropout=0.3),
     replace(SMALL, norm="none", positions="none", bias=False),
-    replace(SMALL, residual=False, d_ff=0),
-    replace(MODERN, d_model=12, n_heads=3, n_kv_heads=1, d_ff=20, n_layers=2),
+    replace(SMALL, residual=False, d_ff=0, final_norm=False),
+    replace(SMALL, positions="alibi", embedding_norm=True, embedding_scale=False),
+    replace(QWEN_3, d_model=12, n_heads=3, n_kv_heads=1, d_head=6, d_ff=20, n_layers=2, tied=False),
 ]
-NAMES = ["classic", "post", "bare", "no-feed-forward", "modern"]
-
-
-def randomise(module: nn.Module) -> Any:
-    """Every parameter random: biases and gains start at 0 and 1, which hides slips."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return module.eval()
+NAMES = ["classic", "post", "bare", "no-feed-forward", "alibi", "modern"]
 
 
 def sources() -> Tensor:
@@ -58,7 +42,7 @@ def sources() -> Tensor:
 
 
 def model(config: TransformerConfig = SMALL) -> Transformer:
-    return Transformer(VOCAB, WORDS, config).eval()
+    return Transformer(ENGLISH, GERMAN, config).eval()
 
 
 def targets() -> Tensor:
@@ -66,217 +50,80 @@ def targets() -> Tensor:
 
 
 @pytest.mark.parametrize(("norm", "activation"), list(product(("pre", "post"), ("relu", "gelu"))))
-class TestParity:
-    def config(self, norm: str, activation: str) -> TransformerConfig:
-        return replace(SMALL, norm=norm, activation=activation, dropout=0.4)
-
-    def theirs(self, layer: type, norm: str, activation: str) -> Any:
-        own = layer(12, 3, 20, 0.4, activation, batch_first=True, norm_first=norm == "pre")
-        return randomise(own)
-
-    def test_encoder_block(self, norm: str, activation: str) -> None:
-        theirs = self.theirs(nn.TransformerEncoderLayer, norm, activation)
-        ours = Block(self.config(norm, activation)).load_torch(theirs).eval()
-        x, words = torch.randn(BATCH, SOURCE, 12), sources() != PAD
-        expected = theirs(x, src_key_padding_mask=~words)
-        out = ours(x, mask=words[:, None], need_weights=True)
-        assert out.weights.shape == (BATCH, 3, SOURCE, SOURCE) and out.cross is None
-        torch.testing.assert_close(out.x[words], expected[words], atol=1e-5, rtol=0)
-        quiet = ours(x, mask=words[:, None])
-        assert quiet.weights is None
-        torch.testing.assert_close(quiet.x, out.x, atol=1e-5, rtol=0)
-
-    def test_decoder_block(self, norm: str, activation: str) -> None:
-        theirs = self.theirs(nn.TransformerDecoderLayer, norm, activation)
-        ours = Block(self.config(norm, activation), cross=True).load_torch(theirs).eval()
-        x, memory, words = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12), sources()
-        ahead = nn.Transformer.generate_square_subsequent_mask(TARGET)
-        expected = theirs(x, memory, tgt_mask=ahead, memory_key_padding_mask=words == PAD)
-        out = ours(x, memory, memory_mask=(words != PAD)[:, None], causal=True, need_weights=True)
-        assert out.cross.shape == (BATCH, 3, TARGET, SOURCE)
-        torch.testing.assert_close(out.x, expected, atol=1e-5, rtol=0)
-
-    def test_whole_model(self, norm: str, activation: str) -> None:
-        theirs = nn.Transformer(
-            12, 3, 2, 2, 20, 0.0, activation, batch_first=True, norm_first=norm == "pre"
-        )
-        randomise(theirs)
-        ours = model(self.config(norm, activation))
-        stacks = [(ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)]
+def test_the_whole_model_is_pytorchs(norm: str, activation: str) -> None:
+    theirs = nn.Transformer(
+        12, 3, 2, 2, 20, 0.0, activation, batch_first=True, norm_first=norm == "pre"
+    )
+    randomise(theirs)
+    ours = model(replace(SMALL, norm=norm, activation=activation, dropout=0.4))
+    stacks = [(ours.encoder.stack, theirs.encoder), (ours.decoder.stack, theirs.decoder)]
+    for mine, other in stacks:
+        for block, layer in zip(mine.blocks, other.layers, strict=True):
+            block.load_torch(layer)
+    if norm == "pre":
         for mine, other in stacks:
-            for block, layer in zip(mine.blocks, other.layers, strict=True):
-                block.load_torch(layer)
-        if norm == "pre":
-            for mine, other in stacks:
-                mine.norm.load_state_dict(other.norm.state_dict())
-        else:  # in this order their last norm is one too many
-            theirs.encoder.norm = theirs.decoder.norm = None
-        source, target = sources(), targets()
-        x, y = (
-            stack.embedding(tokens) * 12**0.5 + sinusoidal(tokens.shape[1], 12)
-            for stack, tokens in ((ours.encoder, source), (ours.decoder, target))
-        )
-        states = theirs(
-            x,
-            y,
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(TARGET),
-            src_key_padding_mask=source == PAD,
-            memory_key_padding_mask=source == PAD,
-        )
-        expected = states @ ours.decoder.embedding.weight.T
-        torch.testing.assert_close(ours(source, target).logits, expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("config", "layer", "places", "qk_norm"),
-    [
-        (LlamaConfig, LlamaDecoderLayer, LlamaRotaryEmbedding, False),
-        (Qwen3Config, Qwen3DecoderLayer, Qwen3RotaryEmbedding, True),
-    ],
-)
-def test_a_modern_block_is_llamas_and_qwens(
-    config: Any, layer: Any, places: Any, qk_norm: bool
-) -> None:
-    sizes = config(
-        hidden_size=48,
-        num_attention_heads=6,
-        num_key_value_heads=3,
-        head_dim=8,
-        intermediate_size=20,
-        rms_norm_eps=1e-5,
-        attn_implementation="eager",
+            mine.norm.load_state_dict(other.norm.state_dict())
+    else:  # in this order their last norm is one too many
+        theirs.encoder.norm = theirs.decoder.norm = None
+    source, target = sources(), targets()
+    x, y = (
+        stack.embedding(tokens) * 12**0.5 + sinusoidal(tokens.shape[1], 12)
+        for stack, tokens in ((ours.encoder.stack, source), (ours.decoder.stack, target))
     )
-    theirs = randomise(layer(sizes, layer_idx=0))
-    ours: Any = Block(replace(MODERN, d_model=48, n_heads=6, n_kv_heads=3, d_ff=20)).eval()
-    assert ours.config.qk_norm
-    if not qk_norm:
-        ours = Block(replace(ours.config, qk_norm=False)).eval()
-    attention, network = ours.attention.layer, ours.feed_forward.layer
-    pairs = {f"self_attn.{name}_proj": getattr(attention, name) for name in "qkv"}
-    pairs |= {"self_attn.o_proj": attention.out, "input_layernorm": ours.attention.norm}
-    pairs |= {f"mlp.{name}_proj": getattr(network, name) for name in ("up", "gate", "down")}
-    pairs |= {"post_attention_layernorm": ours.feed_forward.norm}
-    if qk_norm:
-        pairs |= {f"self_attn.{x}_norm": getattr(attention, f"{x}_norm") for x in "qk"}
-    for name, own in pairs.items():
-        own.load_state_dict(theirs.get_submodule(name).state_dict())
-    assert len([*ours.parameters()]) == len([*theirs.parameters()])
-    x = torch.randn(BATCH, SOURCE, 48)
-    hidden = torch.full((SOURCE, SOURCE), -torch.inf).triu(1)[None, None]
-    turned = places(sizes)(x, torch.arange(SOURCE)[None])
-    expected = theirs(x, attention_mask=hidden, position_embeddings=turned)
-    torch.testing.assert_close(ours(x, causal=True).x, expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("change", "reference"),
-    [
-        ({"norm": "post"}, nn.TransformerEncoderLayer),
-        ({"activation": "gelu"}, nn.TransformerEncoderLayer),
-        ({"normalizer": "rms"}, nn.TransformerEncoderLayer),
-        ({"residual": False}, nn.TransformerEncoderLayer),
-        ({"positions": "rotary"}, nn.TransformerEncoderLayer),
-        ({"d_ff": 0}, nn.TransformerEncoderLayer),
-        ({"d_ff": 19}, nn.TransformerEncoderLayer),
-        ({}, nn.TransformerDecoderLayer),
-    ],
-)
-def test_weights_of_another_block_are_refused(change: dict, reference: type) -> None:
-    theirs = reference(12, 3, 20, batch_first=True, norm_first=True)
-    with pytest.raises(ValueError, match="reference must have this block's parts"):
-        Block(replace(SMALL, **change)).load_torch(theirs)
-
-
-def test_weights_of_another_norm_or_attention_are_refused() -> None:
-    theirs = nn.TransformerEncoderLayer(12, 3, 20, layer_norm_eps=1e-9, norm_first=True)
-    with pytest.raises(ValueError, match="reference must have this block's parts"):
-        Block(SMALL).load_torch(theirs)
-    theirs = nn.TransformerEncoderLayer(12, 3, 20, activation=nn.ReLU(), norm_first=True)
-    with pytest.raises(ValueError, match="reference must have this block's parts"):
-        Block(SMALL).load_torch(theirs)
-    theirs = nn.TransformerEncoderLayer(12, 3, 20, norm_first=True)
-    with pytest.raises(ValueError, match="reference must have the sizes of this module"):
-        Block(replace(SMALL, qk_norm=True)).load_torch(theirs)
-
-
-def test_feed_forward_is_its_equation_at_every_position() -> None:
-    x = torch.randn(BATCH, TARGET, 12)
-    for activation, f in (("relu", functional.relu), ("gelu", functional.gelu)):
-        network = FeedForward(replace(SMALL, activation=activation))
-        w1, b1, w2, b2 = network.parameters()
-        assert w1.shape == (20, 12)
-        expected = w2 @ f(w1 @ x[1, 3] + b1) + b2
-        torch.testing.assert_close(network(x)[1, 3], expected)
-    network: Any = FeedForward(replace(SMALL, activation="swiglu"))
-    (w1, b1), (w3, b3), (w2, b2) = (
-        part.parameters() for part in (network.up, network.gate, network.down)
+    states = theirs(
+        x,
+        y,
+        tgt_mask=nn.Transformer.generate_square_subsequent_mask(TARGET),
+        src_key_padding_mask=source == PAD,
+        memory_key_padding_mask=source == PAD,
     )
-    gate = w3 @ x[1, 3] + b3
-    expected = w2 @ (gate * torch.sigmoid(gate) * (w1 @ x[1, 3] + b1)) + b2
-    torch.testing.assert_close(network(x)[1, 3], expected)
-
-
-class Double(nn.Module):
-    """A layer with a result that is easy to foresee."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return 2 * x
-
-
-def test_sublayer_adds_and_normalises_in_the_order_that_its_name_says() -> None:
-    x = torch.randn(BATCH, TARGET, 12)
-    norm = nn.LayerNorm(12)
-    expected = {
-        ("pre", True): x + 2 * norm(x),
-        ("post", True): norm(3 * x),
-        ("none", True): 3 * x,
-        ("pre", False): 2 * norm(x),
-        ("post", False): norm(2 * x),
-        ("none", False): 2 * x,
-    }
-    for (order, residual), out in expected.items():
-        sublayer = Sublayer(Double(), replace(SMALL, norm=order, residual=residual))
-        torch.testing.assert_close(sublayer(x)[0], out)
+    expected = states @ ours.decoder.stack.embedding.weight.T
+    close(ours(source, target), expected)
 
 
 @pytest.mark.parametrize("config", EVERY, ids=NAMES)
 class TestEveryConfig:
     def test_future_tokens_change_nothing(self, config: TransformerConfig) -> None:
         ours, source, target = model(config), sources(), targets()
-        before = ours(source, target).logits
+        before = ours(source, target)
         for j in range(1, TARGET):
             changed = target.clone()
             changed[:, j] = (target[:, j] - 2) % (WORDS - 3) + 3
-            after = ours(source, changed).logits
+            after = ours(source, changed)
             assert torch.equal(after[:, :j], before[:, :j])
             assert not torch.equal(after[:, j], before[:, j])
 
     def test_padding_of_the_source_changes_nothing(self, config: TransformerConfig) -> None:
         ours, source, target = model(config), sources(), targets()
         longer = functional.pad(source, (0, 3))
-        expected = ours(source, target).logits
-        torch.testing.assert_close(ours(longer, target).logits, expected, atol=1e-5, rtol=0)
-        short = ours(source[1:, :4], target[1:]).logits
+        expected = ours(source, target)
+        torch.testing.assert_close(ours(longer, target), expected, atol=1e-5, rtol=0)
+        short = ours(source[1:, :4], target[1:])
         torch.testing.assert_close(short, expected[1:], atol=1e-5, rtol=0)
 
     def test_weights_are_given_on_demand_and_change_nothing(
         self, config: TransformerConfig
     ) -> None:
         ours, source, target = model(config), sources(), targets()
-        quiet, told = ours(source, target), ours(source, target, need_weights=True)
-        assert quiet.encoder is quiet.decoder is quiet.cross is None
-        torch.testing.assert_close(quiet.logits, told.logits, atol=1e-5, rtol=0)
-        assert told.encoder.shape == (2, BATCH, 3, SOURCE, SOURCE)
-        assert told.decoder.shape == (2, BATCH, 3, TARGET, TARGET)
-        assert told.cross.shape == (2, BATCH, 3, TARGET, SOURCE)
-        for weights in told[1:]:
-            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
-        assert (told.decoder.triu(1) == 0).all()
-        assert (told.cross[:, 1, :, :, 4:] == 0).all() and (told.encoder[:, 1, :, :, 4:] == 0).all()
+        quiet = ours(source, target)
+        with recorded(ours) as weights:
+            close(ours(source, target), quiet)
+        assert len(weights) == 3 * config.n_layers
+        for layer in range(config.n_layers):
+            own = weights[f"encoder.stack.blocks.{layer}.attention"]
+            looks = weights[f"decoder.stack.blocks.{layer}.attention"]
+            cross = weights[f"decoder.stack.blocks.{layer}.cross"]
+            assert own.shape == (BATCH, 3, SOURCE, SOURCE)
+            assert looks.shape == (BATCH, 3, TARGET, TARGET)
+            assert cross.shape == (BATCH, 3, TARGET, SOURCE)
+            for found in (own, looks, cross):
+                torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:-1]))
+            assert (looks.triu(1) == 0).all()
+            assert (cross[1, ..., 4:] == 0).all() and (own[1, ..., 4:] == 0).all()
 
     def test_every_parameter_learns(self, config: TransformerConfig) -> None:
         ours = model(config)
-        ours.loss(Batch(sources(), targets())).backward()
+        ours.loss(Pairs(sources(), targets())).backward()
         for name, parameter in ours.named_parameters():
             if not name.endswith("k.bias"):  # the same for all keys: softmax forgets it
                 assert parameter.grad is not None and parameter.grad.abs().max() > 0, name
@@ -284,112 +131,186 @@ class TestEveryConfig:
     def test_a_language_model_is_the_decoder_without_cross_attention(
         self, config: TransformerConfig
     ) -> None:
-        decoder = TransformerDecoder(WORDS, config).eval()
+        decoder = TransformerDecoder(GERMAN, config).eval()
         target = targets()
-        out = decoder(target, need_weights=True)
-        assert out.logits.shape == (BATCH, TARGET, WORDS) and out.cross is None
-        torch.testing.assert_close(
-            decoder(target[:, :3]).logits, out.logits[:, :3], atol=1e-5, rtol=0
-        )
+        out = decoder(target)
+        assert out.shape == (BATCH, TARGET, WORDS)
+        torch.testing.assert_close(decoder(target[:, :3]), out[:, :3], atol=1e-5, rtol=0)
 
 
 def test_the_encoder_sees_both_sides() -> None:
-    encoder = TransformerEncoder(VOCAB, SMALL).eval()
+    encoder = TransformerEncoder(ENGLISH, SMALL).eval()
     source = sources()[:1]
     changed = source.clone()
     changed[0, -1] = (source[0, -1] - 2) % (VOCAB - 3) + 3
-    assert not torch.allclose(encoder(changed).states[0, 0], encoder(source).states[0, 0])
+    assert not torch.allclose(encoder(changed)[0, 0], encoder(source)[0, 0])
 
 
 def test_without_positions_the_encoder_is_blind_to_order() -> None:
     order = torch.randperm(SOURCE)
     source = sources()[:1]
     for positions in ("none", "sinusoidal", "learned", "rotary"):
-        encoder = TransformerEncoder(VOCAB, replace(SMALL, positions=positions)).eval()
-        moved = encoder(source[:, order]).states
-        same = torch.allclose(moved, encoder(source).states[:, order], atol=1e-5)
+        encoder = TransformerEncoder(ENGLISH, replace(SMALL, positions=positions)).eval()
+        moved = encoder(source[:, order])
+        same = torch.allclose(moved, encoder(source)[:, order], atol=1e-5)
         assert same == (positions == "none")
 
 
 def test_embedding_is_output_matrix_and_can_be_shared() -> None:
     ours = model()
     assert sum(p.shape == (WORDS, 12) for p in ours.parameters()) == 1
-    shared = Transformer(WORDS, WORDS, SMALL, shared=True)
-    assert shared.encoder.embedding is shared.decoder.embedding
+    untied = model(replace(SMALL, tied=False))
+    assert sum(p.shape == (WORDS, 12) for p in untied.parameters()) == 2
+    shared = Transformer(GERMAN, GERMAN, SMALL, shared=True)
+    assert shared.encoder.stack.embedding is shared.decoder.stack.embedding
     assert sum(p.shape == (WORDS, 12) for p in shared.parameters()) == 1
-    with pytest.raises(ValueError, match=r"target_vocab must be source_vocab, 13, .* got 11"):
-        Transformer(VOCAB, WORDS, SMALL, shared=True)
-    large = TransformerDecoder(500, replace(SMALL, d_model=48))
-    assert abs(large.embedding.weight.std().item() - 48**-0.5) < 0.01
+    with pytest.raises(ValueError, match=r"target_vocab must be source_vocab, of 13 .* got 11"):
+        Transformer(ENGLISH, GERMAN, SMALL, shared=True)
+    large = TransformerDecoder(Vocabulary(map(str, range(500))), replace(SMALL, d_model=48))
+    assert abs(large.stack.embedding.weight.std().item() - 48**-0.5) < 0.01
 
 
 def test_dropout_acts_in_training_alone() -> None:
     ours, source, target = model(replace(SMALL, dropout=0.3)), sources(), targets()
-    assert torch.equal(ours(source, target).logits, ours(source, target).logits)
+    assert torch.equal(ours(source, target), ours(source, target))
     ours.train()
-    assert not torch.allclose(ours(source, target).logits, ours(source, target).logits)
+    assert not torch.allclose(ours(source, target), ours(source, target))
 
 
-def test_dropout_acts_on_what_a_layer_adds_and_on_the_embeddings() -> None:
-    x = torch.randn(BATCH, TARGET, 12)
-    gone = replace(SMALL, norm="none", dropout=1.0)
-    assert torch.equal(Sublayer(Double(), gone).train()(x)[0], x)
-    encoder = TransformerEncoder(VOCAB, replace(gone, norm="pre")).train()
-    assert (encoder(sources()).states == 0).all()
+def test_dropout_acts_on_the_embeddings() -> None:
+    gone = replace(SMALL, norm="pre", dropout=1.0)
+    encoder = TransformerEncoder(ENGLISH, gone).train()
+    assert (encoder(sources()) == encoder.stack.norm.bias).all()
+
+
+def test_the_embedding_is_scaled_placed_and_normalised_as_the_config_says() -> None:
+    source = sources()
+    for scale, norm in product((True, False), repeat=2):
+        config = replace(SMALL, embedding_scale=scale, embedding_norm=norm, norm="none")
+        stack = randomise(TransformerEncoder(ENGLISH, config)).stack
+        seen = []
+        stack.blocks[0].register_forward_pre_hook(lambda _, args: seen.append(args[0]))  # noqa: B023
+        stack(source)
+        expected = stack.embedding.weight[source] * (12**0.5 if scale else 1)
+        expected = expected + sinusoidal(SOURCE, 12)
+        close(seen[0], stack.embedding_norm(expected) if norm else expected)
+        assert isinstance(stack.embedding_norm, nn.Identity) != norm
 
 
 def test_learned_positions_end_where_the_config_says() -> None:
-    encoder = TransformerEncoder(VOCAB, replace(SMALL, positions="learned", max_len=SOURCE - 1))
+    encoder = TransformerEncoder(ENGLISH, replace(SMALL, positions="learned", max_len=SOURCE - 1))
     with pytest.raises(ValueError, match="x must have at most 6 tokens"):
         encoder(sources())
-
-
-def test_memory_and_cross_attention_go_together() -> None:
-    x, memory = torch.randn(BATCH, TARGET, 12), torch.randn(BATCH, SOURCE, 12)
-    with pytest.raises(ValueError, match=r"memory must be given .*, got one"):
-        Block(SMALL)(x, memory)
-    with pytest.raises(ValueError, match=r"memory must be given .*, got none"):
-        Block(SMALL, cross=True)(x)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"norm": "before"}, "norm must be one of .*, got 'before'"),
-        ({"normalizer": "batch"}, "normalizer must be one of"),
-        ({"activation": "tanh"}, "activation must be one of"),
-        ({"positions": "alibi"}, "positions must be one of"),
-        ({"n_layers": 0}, "n_layers must be at least 1, got 0"),
-        ({"max_len": 0}, "max_len must be at least 1, got 0"),
-        ({"d_ff": -1}, "d_ff must be at least 0, got -1"),
-        ({"dropout": 1.5}, "dropout must lie in 0..1, got 1.5"),
-    ],
-)
-def test_configs_refuse_what_makes_no_sense(change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(SMALL, **change)
-
-
-def test_configs_are_frozen_and_the_presets_are_the_papers_and_a_tiny_one() -> None:
-    with pytest.raises(FrozenInstanceError):
-        TINY.d_model = 3  # pyright: ignore[reportAttributeAccessIssue]
-    assert (BASE.d_model, BASE.n_heads, BASE.d_ff, BASE.n_layers) == (512, 8, 2048, 6)
-    assert (BASE.norm, BASE.dropout) == ("post", 0.1)
-    block = Block(BASE, cross=True)
-    # Two attentions of four maps, the network, three norms, with all biases.
-    expected = 2 * 4 * (512 * 512 + 512) + (2 * 512 * 2048 + 2048 + 512) + 3 * 2 * 512
-    assert sum(p.numel() for p in block.parameters()) == expected
 
 
 def test_the_loss_counts_words_and_the_end_but_no_padding() -> None:
     ours = model()
     short, long = targets()[:1, :3], targets()[1:]
     source = sources()
-    both = Batch(source, pad_batch([short[0].tolist(), long[0].tolist()]))
-    losses = [ours.loss(Batch(source[:1], short)), ours.loss(Batch(source[1:], long))]
+    both = Pairs(source, pad_batch([short[0].tolist(), long[0].tolist()], PAD))
+    losses = [ours.loss(Pairs(source[:1], short)), ours.loss(Pairs(source[1:], long))]
     expected = (2 * losses[0] + (TARGET - 1) * losses[1]) / (TARGET + 1)
     torch.testing.assert_close(ours.loss(both), expected, atol=1e-5, rtol=0)
-    logits = ours(both.source, both.target[:, :-1]).logits
-    smooth = label_smoothing_loss(logits, both.target[:, 1:], 0.5)
-    torch.testing.assert_close(ours.loss(both, 0.5), smooth)
-    assert abs(smooth - ours.loss(both)) > 1e-3
+    logits, wanted = ours(both.source, both.target[:, :-1]), both.target[:, 1:]
+    q = 0.5 * functional.one_hot(wanted, WORDS) + 0.5 / WORDS
+    each = -(q * logits.log_softmax(-1)).sum(-1)
+    torch.testing.assert_close(ours.loss(both, 0.5), each[wanted != PAD].mean())
+    assert abs(ours.loss(both, 0.5) - ours.loss(both)) > 1e-3
+
+
+def prompts() -> Tensor:
+    """Four beginnings of unequal length, filled up on the left."""
+    rows = torch.randint(3, WORDS, (4, 6))
+    for row, missing in zip(rows, (0, 2, 5, 1), strict=True):
+        row[:missing] = PAD
+    return rows
+
+
+def slowly(
+    decoder: TransformerDecoder, prompt: Tensor, max_len: int, beam: int
+) -> tuple[Tensor, float]:
+    """Beam search for one sentence in plain Python, each step from the first token on."""
+    found = [(0.0, [], False)]
+    for _ in range(max_len):
+        longer = []
+        for score, words, ended in found:
+            if ended:
+                longer.append((score, words, True))
+                continue
+            tokens = torch.cat([prompt, torch.tensor(words, dtype=torch.long)])
+            logp = decoder(tokens[None])[0, -1].log_softmax(-1).tolist()
+            for word, value in enumerate(logp):
+                if word not in (PAD, BOS):
+                    longer.append((score + value, [*words, word], word == EOS))
+        found = sorted(longer, key=lambda x: -x[0])[:beam]
+        if found[0][2]:
+            break
+    return torch.tensor(found[0][1]), found[0][0]
+
+
+LAYOUTS = [
+    replace(SMALL, positions="learned", norm="post", activation="gelu_tanh"),
+    replace(SMALL, positions="alibi"),
+    EVERY[-1],
+]
+
+
+@pytest.mark.parametrize("config", LAYOUTS, ids=["GPT", "ALiBi", "modern"])
+@pytest.mark.parametrize("beam", [1, 3])
+@torch.no_grad()
+def test_unequal_prompts_with_a_cache_give_what_each_gives_alone_without(
+    config: TransformerConfig, beam: int
+) -> None:
+    torch.manual_seed(beam)
+    decoder: Any = randomise(TransformerDecoder(GERMAN, config))
+    begun = prompts()
+    together = decoder.generate(begun, 7, beam=beam)
+    for row, tokens, score in zip(begun, *together, strict=True):
+        words, sum_ = slowly(decoder, row[row != PAD], 7, beam)
+        assert tokens[: len(words)].equal(words) and (tokens[len(words) :] == PAD).all()
+        assert abs(score.item() - sum_) < 1e-4
+
+
+@pytest.mark.parametrize("config", [*EVERY, *LAYOUTS], ids=[*NAMES, "GPT", "ALiBi", "modern 2"])
+@torch.no_grad()
+def test_steps_of_any_length_give_the_logits_of_one_pass(config: TransformerConfig) -> None:
+    decoder: Any = randomise(TransformerDecoder(GERMAN, config)).double()  # logits of 50
+    tokens = prompts()
+    mask = tokens != PAD
+    whole = decoder(tokens, mask=mask)
+    for cuts in ((6,), (1, 1, 1, 1, 1, 1), (2, 3, 1)):
+        state, done = decoder.start(), 0
+        for n in cuts:
+            part = slice(done, done + n)
+            before = [t.clone() for tensors in state[0].values() for t in tensors]
+            kept = state
+            logits, state = decoder.step(tokens[:, part], state, mask[:, part])
+            done += n
+            real = mask[:, done - 1]
+            close(logits[real], whole[real, done - 1])
+            after = [t for tensors in kept[0].values() for t in tensors]
+            assert all(a.equal(b) for a, b in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize("config", EVERY, ids=NAMES)
+@torch.no_grad()
+def test_translation_with_a_cache_is_translation_without(config: TransformerConfig) -> None:
+    ours: Any = randomise(model(config))
+    source = sources()
+    found = ours.translate(source, max_len=6)
+    tokens = torch.full((BATCH, 1), BOS)
+    ended = torch.zeros(BATCH, dtype=torch.bool)
+    for _ in range(found.tokens.shape[1]):
+        logits = ours(source, tokens)[:, -1].index_fill(1, torch.tensor([PAD, BOS]), -torch.inf)
+        word = logits.argmax(-1).masked_fill(ended, PAD)
+        ended |= word == EOS
+        tokens = torch.cat([tokens, word[:, None]], dim=1)
+    assert found.tokens.equal(tokens[:, 1:])
+    with recorded(ours) as weights:
+        ours.translate(source, max_len=6)
+    with recorded(ours) as at_once:
+        ours(source, tokens[:, :-1])
+    assert weights.keys() == at_once.keys()
+    for path, found_weights in weights.items():
+        rows = ~(tokens[:, :-1] == PAD) if path.startswith("decoder") else source != PAD
+        close(found_weights.transpose(1, 2)[rows], at_once[path].transpose(1, 2)[rows])

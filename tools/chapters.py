@@ -110,7 +110,7 @@ def describe(path: pathlib.Path, nb: NotebookNode, index: int, error: Exception)
 def chosen(chapter: str | None, book: pathlib.Path = BOOK) -> list[pathlib.Path]:
     """The notebooks that CHAPTER means: 03, a path, or all."""
     if chapter is None:
-        return notebooks.every(book)
+        return notebooks.executed(book)
     if chapter.endswith(".ipynb"):
         return [pathlib.Path(chapter).resolve()]
     found = sorted(book.glob(f"{chapter}_*.ipynb"))

@@ -11,9 +11,10 @@ from multiprocessing import get_context
 
 from ladder import COLUMNS, DECODERS, SEEDS, trained
 
-from attnbook.data import number_pair
-from attnbook.experiments import store
 from attnbook.metrics import evaluate, link_offsets
+from attnbook.number_words import number_pair
+from attnbook.recording import recorded
+from attnbook.tables import store
 
 RUNS = [
     ("additive", decoder, ways, 1, 64, 9, 600, seed)
@@ -27,8 +28,10 @@ def run(settings: tuple) -> list[dict]:
     rows = []
     for digits, numbers in task.held_out.items():
         batch = task.encode(numbers)
-        quality = evaluate(model, batch, task.target_vocab)
-        offsets = link_offsets(model(*batch)[1], [number_pair(n) for n in numbers])
+        quality = evaluate(model, batch)
+        with recorded(model) as weights:
+            model(*batch)
+        offsets = link_offsets(weights["decoder.attention"], [number_pair(n) for n in numbers])
         share = {offset: (offsets == offset).float().mean().item() for offset in (0, 1, -1)}
         rows.append(
             {

@@ -17,12 +17,15 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from attnbook.data import PAD, Numbers
-from attnbook.experiments import store
+from attnbook.block import Block
+from attnbook.config import TINY
 from attnbook.metrics import evaluate
-from attnbook.training import Cosine, label_smoothing_loss, train
-from attnbook.transformer import TINY, Block, Transformer
+from attnbook.number_words import Numbers
+from attnbook.tables import store
+from attnbook.training import Cosine, train
+from attnbook.transformer import Transformer
 
 STEPS, BATCH, LR, WARMUP, EVERY = 480, 32, 0.004, 50, 20
 SEEDS = (0, 1, 2)
@@ -38,12 +41,12 @@ PARTS = ("whole", *HOOKED, *SETTINGS)
 task = Numbers(9)
 
 
-def skip(part: nn.Module, args: tuple, out: tuple) -> tuple:
-    """A forward hook: what went in comes out."""
-    return args[0], out[1]
+def give_nothing(attention: nn.Module, args: tuple, out: Tensor) -> Tensor:
+    """A hook after attention: zeros, so that only the residual is left."""
+    return torch.zeros_like(out)
 
 
-def see_all(layer: nn.Module, args: tuple, options: dict) -> tuple:
+def see_all(attention: nn.Module, args: tuple, options: dict) -> tuple:
     """A hook before attention: no causal mask."""
     return args, options | {"causal": False}
 
@@ -53,16 +56,16 @@ def without(part: str, seed: int) -> Transformer:
     torch.manual_seed(seed)
     config = replace(TINY, d_ff=128)
     config = replace(config, **SETTINGS.get(part, {}))
-    model = Transformer(len(task.source_vocab), len(task.target_vocab), config)
+    model = Transformer(task.source_vocab, task.target_vocab, config)
     for block in model.modules():
         if not isinstance(block, Block):
             continue
         if part == "self-attention":
-            block.attention.register_forward_hook(skip)
+            block.attention.register_forward_hook(give_nothing)
         elif part == "cross-attention" and block.cross is not None:
-            block.cross.register_forward_hook(skip)
+            block.cross.register_forward_hook(give_nothing)
         elif part == "mask":
-            block.attention.layer.register_forward_pre_hook(see_all, with_kwargs=True)
+            block.attention.register_forward_pre_hook(see_all, with_kwargs=True)
     return model
 
 
@@ -91,10 +94,11 @@ def losses_of(model: Transformer) -> tuple[float, float]:
     source, target = task.encode(held_out()[::4])
 
     def loss(logits: Tensor) -> float:
-        return label_smoothing_loss(logits, target[:, 1:], ignore_index=PAD).item()
+        pad = task.target_vocab.pad
+        return cross_entropy(logits.mT, target[:, 1:], ignore_index=pad).item()
 
-    cut = [model(source, target[:, : t + 1]).logits[:, -1] for t in range(target.shape[1] - 1)]
-    return loss(model(source, target[:, :-1]).logits), loss(torch.stack(cut, 1))
+    cut = [model(source, target[:, : t + 1])[:, -1] for t in range(target.shape[1] - 1)]
+    return loss(model(source, target[:, :-1])), loss(torch.stack(cut, 1))
 
 
 def shown() -> list[int]:
@@ -118,7 +122,7 @@ def rows() -> Iterator[dict]:
             "off": part,
             "seed": seed,
             "parameters": sum(p.numel() for p in model.parameters()),
-            "exact": round(evaluate(model, batch, task.target_vocab).exact, 4),
+            "exact": round(evaluate(model, batch).exact, 4),
             "now": round(now, 4),
             "then": round(then, 4),
         }

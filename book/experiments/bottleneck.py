@@ -12,11 +12,11 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 
 import torch
 
-from attnbook.attention import AdditiveScore, LastKeyScore
-from attnbook.data import Numbers, number_pair
-from attnbook.experiments import store
 from attnbook.metrics import evaluate
+from attnbook.number_words import Numbers, number_pair
+from attnbook.scores import AdditiveScore, LastKeyScore
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.tables import store
 from attnbook.training import train
 
 SEEDS = (0, 1, 2)
@@ -42,14 +42,13 @@ def run(decoder: str, width: int, steps: int, billion: bool, seed: int) -> list[
         "attention": lambda: AdditiveScore(width, width, width),
     }
     model = Seq2Seq(
-        Encoder(len(task.source_vocab), width),
-        Decoder(len(task.target_vocab), width, scores[decoder]()),
+        Encoder(task.source_vocab, width), Decoder(task.target_vocab, width, scores[decoder]())
     )
     lr = min(0.01, 0.64 / width)
     losses = train(model, lambda s: task.batch(s, seed=seed), model.loss, steps=steps, lr=lr)
     rows = []
     for digits, numbers in task.held_out.items():
-        quality = evaluate(model, task.encode(numbers), task.target_vocab)
+        quality = evaluate(model, task.encode(numbers))
         rows.append(
             {
                 "decoder": decoder,

@@ -9,9 +9,9 @@ convolution is causal.
 
 - ms, wall_ms: medians of `PASSES` passes, in which the layers take turns; processor time on one
   thread does not count programs beside, wall time does.
-- bytes: the most that a pass holds at once, beyond the weights and their gradients (`most_bytes`).
+- bytes: the most that a pass holds at once, beyond the parameters and their gradients (`most_bytes`).
 - operations: multiplications and additions in matrix products and convolutions
-  (`metrics.operations`, for which fused attention counts as its products step by step).
+  (`costs.operations`, for which fused attention counts as its products step by step).
 """
 
 import statistics
@@ -24,9 +24,10 @@ import torch
 from torch import Tensor, nn
 
 from attnbook.attention import MultiHeadAttention
+from attnbook.costs import most_bytes, operations
 from attnbook.efficient import linear_attention, window_attention
-from attnbook.experiments import store
-from attnbook.metrics import most_bytes, operations
+from attnbook.recording import recorded
+from attnbook.tables import store
 
 WIDTH, HEADS, WINDOW = 64, 2, 64
 LENGTHS = (256, 512, 1024, 2048, 4096)
@@ -51,11 +52,15 @@ def layers() -> dict[str, Callable[[Tensor], Tensor]]:
 
         return layer
 
+    def stepwise(x: Tensor) -> Tensor:
+        with recorded(heads):
+            return heads(x)
+
     return {
         "gru": lambda x: gru(x)[0],
         "convolution": lambda x: convolution(nn.functional.pad(x.mT, (2, 0))).mT,
-        "attention": lambda x: heads(x, need_weights=True)[0],
-        "fused": lambda x: heads(x)[0],
+        "attention": stepwise,
+        "fused": heads,
         "window": between(lambda q, k, v: window_attention(q, k, v, WINDOW)),
         "linear": between(linear_attention),
     }
@@ -72,7 +77,7 @@ def rows() -> Iterator[dict]:
     torch.manual_seed(0)
     kinds = layers()
     for layer in kinds.values():
-        total(layer, min(LENGTHS)).backward()  # gradients of weights are there from now on
+        total(layer, min(LENGTHS)).backward()  # gradients are there from now on
     counted = {}
     for kind, n in product(kinds, LENGTHS):
         loss = partial(total, kinds[kind], n)

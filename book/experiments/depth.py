@@ -10,7 +10,7 @@ from itertools import product
 
 from language import BASE, of_base_size, run, transformer
 
-from attnbook.experiments import store
+from attnbook.tables import store
 
 RECORDED = (200,)
 WIDTHS = {1: 128, 2: 88, 6: 48}  # multiples of 8 for four rotary heads; d_ff takes up the rest

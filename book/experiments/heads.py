@@ -7,6 +7,7 @@ a network with one hidden layer. `exact` is the share of tokens for which every 
 largest weight in a sentence of 16 (the mean over heads and sentences, and the most).
 """
 
+import copy
 import os
 from collections.abc import Iterator
 from itertools import product
@@ -17,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.experiments import store
 from attnbook.positions import sinusoidal
+from attnbook.recording import recorded
+from attnbook.tables import store
 from attnbook.training import train
 
 VOCAB, LENGTH, D_MODEL, BATCH, LR = 16, 16, 32, 64, 0.01
@@ -48,11 +50,10 @@ class Neighbours(nn.Module):
             hidden = nn.Linear(D_MODEL, 4 * D_MODEL)
             self.out = nn.Sequential(hidden, nn.ReLU(), nn.Linear(4 * D_MODEL, len(places) * VOCAB))
 
-    def forward(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Logits `[batch token place vocab]` and weights `[batch head query key]`."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits `[batch token place vocab]`."""
         x = self.embedding(tokens) + sinusoidal(LENGTH, D_MODEL)
-        read, weights = self.attention(x, need_weights=need_weights)
-        return self.out(read).unflatten(-1, (len(self.places), VOCAB)), weights
+        return self.out(self.attention(x)).unflatten(-1, (len(self.places), VOCAB))
 
     def answers(self, tokens: Tensor) -> Tensor:
         """The right neighbours, `[batch token place]`."""
@@ -60,13 +61,13 @@ class Neighbours(nn.Module):
 
     def loss(self, tokens: Tensor) -> Tensor:
         """Cross-entropy of the neighbours."""
-        logits, answers = self(tokens)[0][:, INNER], self.answers(tokens)[:, INNER]
+        logits, answers = self(tokens)[:, INNER], self.answers(tokens)[:, INNER]
         return nn.functional.cross_entropy(logits.flatten(0, 2), answers.flatten())
 
     @torch.no_grad()
     def right(self, tokens: Tensor) -> Tensor:
         """Which neighbours are named right, `[batch token place]`."""
-        return (self(tokens)[0].argmax(-1) == self.answers(tokens))[:, INNER]
+        return (self(tokens).argmax(-1) == self.answers(tokens))[:, INNER]
 
 
 def batch(step: int, seed: int = 0, size: int = BATCH) -> Tensor:
@@ -90,9 +91,16 @@ def held_out(size: int = 512) -> Tensor:
 
 
 @torch.no_grad()
+def look(model: Neighbours, tokens: Tensor) -> Tensor:
+    """Its attention weights, `[batch head query key]`."""
+    with recorded(model) as weights:
+        model(tokens)
+    return weights["attention"]
+
+
 def strongest(model: Neighbours, tokens: Tensor) -> Tensor:
     """At how many different places a head has its largest weight, `[batch head]`."""
-    top = model(tokens, need_weights=True)[1].argmax(-1)
+    top = look(copy.deepcopy(model).double(), tokens).argmax(-1)  # in float32 keys may tie
     return nn.functional.one_hot(top, LENGTH).amax(-2).sum(-1)
 
 

@@ -14,11 +14,11 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 
 import torch
 
-from attnbook.attention import AdditiveScore, BilinearScore, DotScore, ScaledDotScore
-from attnbook.data import Numbers
-from attnbook.experiments import store
 from attnbook.metrics import evaluate
+from attnbook.number_words import Numbers
+from attnbook.scores import AdditiveScore, BilinearScore, DotScore, ScaledDotScore
 from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.tables import store
 from attnbook.training import train
 
 SCORES = {
@@ -47,11 +47,9 @@ def trained(score, decoder, ways, layers, width, taught, steps, seed) -> tuple[S
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     task = Numbers(taught)
-    encoder = Encoder(len(task.source_vocab), width, two_way=ways == 2, n_layers=layers)
-    decoder = DECODERS[decoder](
-        len(task.target_vocab), width, SCORES[score](width), n_layers=layers
-    )
-    model = Seq2Seq(encoder, decoder)
+    encoder = Encoder(task.source_vocab, width, two_way=ways == 2, n_layers=layers)
+    score = SCORES[score](width)
+    model = Seq2Seq(encoder, DECODERS[decoder](task.target_vocab, width, score, n_layers=layers))
     train(model, lambda step: task.batch(step, seed=seed), model.loss, steps=steps, lr=0.01)
     return model, task
 
@@ -61,7 +59,7 @@ def run(settings: tuple) -> list[dict]:
     model, task = trained(*settings)
     rows = []
     for digits, numbers in task.held_out.items():
-        quality = evaluate(model, task.encode(numbers), task.target_vocab)
+        quality = evaluate(model, task.encode(numbers))
         rows.append(
             {
                 **dict(zip(COLUMNS, settings, strict=True)),

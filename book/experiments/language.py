@@ -19,11 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu, pad
 
-from attnbook.experiments import store
-from attnbook.metrics import operations
+from attnbook.config import TransformerConfig
+from attnbook.costs import operations
 from attnbook.speeches import VOCAB, windows
-from attnbook.training import Noam, train
-from attnbook.transformer import TransformerConfig, TransformerDecoder
+from attnbook.tables import store
+from attnbook.training import Noam, Run, train
+from attnbook.transformer import TransformerDecoder
+from attnbook.vocabulary import Sequences
 
 LENGTH, BATCH, WARMUP = 128, 8, 100
 LR = 0.01  # of 0.003, 0.01 and 0.03 the best for the GRU and the convolutions
@@ -75,7 +77,7 @@ class Convolutions(nn.Module):
 
 def transformer(config: TransformerConfig) -> Callable[[], nn.Module]:
     """Makes a Transformer of characters."""
-    return lambda: TransformerDecoder(len(VOCAB), config)
+    return lambda: TransformerDecoder(VOCAB, config)
 
 
 def parameters(model: nn.Module) -> int:
@@ -98,15 +100,14 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def bits(model: nn.Module, pieces: Tensor) -> Tensor:
-    """Bits that the model needs for each character after the first: [batch n]."""
-    logits = model(pieces[:, :-1])
-    logits = getattr(logits, "logits", logits)
-    return cross_entropy(logits.mT, pieces[:, 1:], reduction="none") / math.log(2)
+def bits(model: nn.Module, pieces: Sequences) -> Tensor:
+    """Bits that the model needs for each next character: [batch n]."""
+    losses = cross_entropy(model(pieces.tokens).mT, pieces.targets, reduction="none")
+    return losses / math.log(2)
 
 
 @torch.no_grad()
-def measure(model: nn.Module, pieces: Tensor) -> list[float]:
+def measure(model: nn.Module, pieces: Sequences) -> list[float]:
     """Mean bits per character in each quarter of the held-out windows."""
     return bits(model, pieces).unflatten(1, (-1, LENGTH)).mean((0, 2)).tolist()
 
@@ -121,27 +122,22 @@ def run(make: Callable[[], nn.Module], seed: int, steps: tuple[int, ...]) -> Ite
     found: list[tuple[float, list[float]]] = []
     begin = time.process_time()
 
-    def batch(step: int) -> Tensor:
+    def record(training: Run) -> None:
         nonlocal begin
-        if step in steps:
-            record()
-        return windows("train", LENGTH, step, batch_size=BATCH, seed=seed)
-
-    def record() -> None:
-        nonlocal begin
-        seconds = time.process_time() - begin
-        found.append((seconds, measure(model, held_out)))
-        begin = time.process_time() - seconds
+        if training.step in steps:
+            seconds = time.process_time() - begin
+            found.append((seconds, measure(model, held_out)))
+            begin = time.process_time() - seconds
 
     train(
         model,
-        batch,
+        lambda step: windows("train", LENGTH, step, batch_size=BATCH, seed=seed),
         lambda pieces: bits(model, pieces).mean(),
         steps=steps[-1],
         lr=Noam(1, WARMUP, factor=LR * WARMUP**0.5),  # rises to LR
+        on_step=[record],
         seed=seed,
     )
-    record()
     for step, (seconds, quarters) in zip(steps, found, strict=True):
         for place, value in zip(QUARTERS, quarters, strict=True):
             yield {

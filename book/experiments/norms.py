@@ -16,11 +16,12 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.data import Numbers
-from attnbook.experiments import store
+from attnbook.config import Norm, TransformerConfig
 from attnbook.norms import LayerNorm
+from attnbook.number_words import Numbers
+from attnbook.tables import store
 from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer, TransformerConfig
+from attnbook.transformer import Transformer
 
 STEPS, BATCH, MEAN = 100, 32, 20
 NORMS, BLOCKS, SEEDS = ("none", "post", "pre"), (2, 6, 12), (0, 1, 2)
@@ -56,13 +57,13 @@ def with_norms(model: nn.Module, kind: str) -> nn.Module:
 
 
 def losses_of(
-    norm: str, blocks: int, seed: int, lr: float, warmup: int, kind: str = "full"
+    norm: Norm, blocks: int, seed: int, lr: float, warmup: int, kind: str = "full"
 ) -> list[float]:
     """Losses of a run, up to the step where they overflow."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     config = TransformerConfig(32, 4, 64, blocks // 2, norm=norm)
-    model = Transformer(len(task.source_vocab), len(task.target_vocab), config)
+    model = Transformer(task.source_vocab, task.target_vocab, config)
     with_norms(model, kind)
     found: list[float] = []
 

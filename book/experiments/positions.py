@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.data import UNASKED, Sequences, latest_value, look_back
-from attnbook.experiments import store
 from attnbook.positions import (
     Alibi,
     LearnedPositions,
@@ -25,7 +23,10 @@ from attnbook.positions import (
     SinusoidalPositions,
     sinusoidal,
 )
+from attnbook.tables import store
+from attnbook.tasks import latest_value, look_back
 from attnbook.training import train
+from attnbook.vocabulary import IGNORED, Sequences
 
 TAUGHT = 64
 LAST = 32
@@ -64,7 +65,7 @@ class Model(nn.Module):
         x = self.embedding(tokens)
         if self.joined:
             x = torch.cat([x, sinusoidal(x.shape[1], D_MODEL // 2).expand_as(x)], dim=-1)
-        return self.answer(self.attention(self.add(x), causal=True)[0])
+        return self.answer(self.attention(self.add(x), causal=True))
 
 
 def loss(model: Model, batch: Sequences) -> Tensor:
@@ -75,7 +76,7 @@ def loss(model: Model, batch: Sequences) -> Tensor:
 def accuracies(model: Model, batch: Sequences) -> list[float]:
     """Share of right answers among each 32 tokens in turn."""
     right = (model(batch.tokens).argmax(-1) == batch.targets).split(LAST, dim=1)
-    asked = (batch.targets != UNASKED).split(LAST, dim=1)
+    asked = (batch.targets != IGNORED).split(LAST, dim=1)
     return [r[a].double().mean().item() for r, a in zip(right, asked, strict=True)]
 
 

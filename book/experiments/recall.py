@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.experiments import store
+from attnbook.tables import store
 from attnbook.training import train
 
 LETTERS, WIDTH, BATCH = 8, 32, 32
@@ -51,7 +51,8 @@ class Reader(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores of the signals."""
-        return self.out(self.layer(self.embedding(x))[0][:, -1])
+        read = self.layer(self.embedding(x))  # a recurrent layer also gives its last state
+        return self.out((read[0] if isinstance(read, tuple) else read)[:, -1])
 
 
 def rows() -> Iterator[dict]:

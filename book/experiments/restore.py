@@ -20,13 +20,14 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.attention import AdditiveScore
-from attnbook.data import Batch
-from attnbook.experiments import store
+from attnbook.config import TINY
 from attnbook.restoration import CAPITAL, MARKS, Restoration
+from attnbook.scores import AdditiveScore
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.tables import store
 from attnbook.training import Cosine, train
-from attnbook.transformer import TINY, Transformer
+from attnbook.transformer import Transformer
+from attnbook.vocabulary import Pairs, Vocabulary
 
 LR, WARMUP, TESTED = 0.01, 50, 1024  # of 0.001, 0.003 and 0.01 the best for both
 WIDTH = 94  # makes RNNsearch as large as the Transformer
@@ -36,8 +37,8 @@ RUNS = list(product((900,), ("transformer", "rnnsearch"), (0, 1, 2)))
 class Scaled(nn.Embedding):
     """Small vectors that are read at the size that a Transformer reads them at."""
 
-    def __init__(self, vocab: int, d_model: int):
-        super().__init__(vocab, d_model)
+    def __init__(self, vocab_size: int, d_model: int):
+        super().__init__(vocab_size, d_model)
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
@@ -45,22 +46,22 @@ class Scaled(nn.Embedding):
         return super().forward(input) * self.embedding_dim**0.5
 
 
-def build(model: str, vocab: int) -> Transformer | Seq2Seq:
+def build(model: str, vocab: Vocabulary) -> Seq2Seq:
     """An untrained model with one embedding."""
     if model == "transformer":
         return Transformer(vocab, vocab, TINY, shared=True)
     score = AdditiveScore(WIDTH, WIDTH, WIDTH)
     rnn = Seq2Seq(Encoder(vocab, WIDTH, two_way=True), Decoder(vocab, WIDTH, score))
-    rnn.encoder.embedding = rnn.decoder.embedding = Scaled(vocab, WIDTH)
+    rnn.encoder.embedding = rnn.decoder.embedding = Scaled(len(vocab), WIDTH)
     rnn.decoder.out.weight = rnn.decoder.embedding.weight
     return rnn
 
 
-def trained(task: Restoration, model: str, steps: int, seed: int) -> Transformer | Seq2Seq:
+def trained(task: Restoration, model: str, steps: int, seed: int) -> Seq2Seq:
     """A trained model."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    built = build(model, len(task.vocab))
+    built = build(model, task.vocab)
     schedule = Cosine(LR, steps, WARMUP)
     train(built, lambda step: task.batch(step, seed=seed), built.loss, steps=steps, lr=schedule)
     return built
@@ -121,7 +122,7 @@ def usual(task: Restoration, sources: list[list[str]]) -> list[list[str]]:
     return written
 
 
-def held_out(task: Restoration, size: int = TESTED) -> Batch:
+def held_out(task: Restoration, size: int = TESTED) -> Pairs:
     """Pieces of years that training never sees."""
     return task.batch(0, batch_size=size, split="validation")
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from itertools import product
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.experiments import store
+from attnbook.recording import recorded
+from attnbook.tables import store
 
 WIDTH = 64
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -25,11 +26,12 @@ PASSES = 10
 def layers() -> dict:
     """Each layer as a function of x `[1 n d]`."""
     gru, attention = nn.GRU(WIDTH, WIDTH, batch_first=True), MultiHeadAttention(WIDTH, 1)
-    return {
-        "gru": lambda x: gru(x)[0],
-        "attention": lambda x: attention(x, need_weights=True)[0],
-        "fused": lambda x: attention(x)[0],
-    }
+
+    def stepwise(x: Tensor) -> Tensor:
+        with recorded(attention):
+            return attention(x)
+
+    return {"gru": lambda x: gru(x)[0], "attention": stepwise, "fused": attention}
 
 
 def rows() -> Iterator[dict]:

@@ -1,7 +1,7 @@
-"""Chapter 6: the loss around trained weights, with and without residual connections.
+"""Chapter 6: the loss around trained parameters, with and without residual connections.
 
 `make experiments NAME=surface` trains Transformers of two or four blocks on `numbers` and computes
-the loss on the same numbers at weights w + a u + b v, where w are the trained weights, a and b run
+the loss on the same numbers at parameters w + a u + b v, where w are the trained ones, a and b run
 over a grid from -1 to 1, and u, v are two random directions, *filter-normalised*: each row of each
 matrix is as long as the same row of w; gains and biases stay (Li et al. 2018, section 4). A row of
 the table is a row of a grid: `row` counts b, the columns `at_0` to `at_20` are the losses for each
@@ -17,10 +17,12 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor
 
-from attnbook.data import Batch, Numbers
-from attnbook.experiments import store
+from attnbook.config import TransformerConfig
+from attnbook.number_words import Numbers
+from attnbook.tables import store
 from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer, TransformerConfig
+from attnbook.transformer import Transformer
+from attnbook.vocabulary import Pairs
 
 STEPS, BATCH, LR, WARMUP, SIDE, NUMBERS = 500, 32, 0.005, 50, 21, 64
 RUNS = [*product((2,), (0, 1, 2), (1, 0)), *product((4,), (0,), (1, 0))]
@@ -33,7 +35,7 @@ def trained(residual: bool, seed: int, blocks: int = 2, steps: int = STEPS) -> T
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     config = TransformerConfig(32, 4, 64, blocks // 2, residual=residual)
-    model = Transformer(len(task.source_vocab), len(task.target_vocab), config)
+    model = Transformer(task.source_vocab, task.target_vocab, config)
     train(
         model,
         lambda step: task.batch(step, batch_size=BATCH, seed=seed),
@@ -44,7 +46,7 @@ def trained(residual: bool, seed: int, blocks: int = 2, steps: int = STEPS) -> T
     return model
 
 
-def numbers() -> Batch:
+def numbers() -> Pairs:
     """The held-out numbers that every loss is taken on."""
     held_out = [n for digits in range(1, 10) for n in task.held_out[digits]]
     return task.encode(held_out[:: len(held_out) // NUMBERS])
@@ -66,14 +68,14 @@ def surface(model: Transformer, seed: int, side: int = SIDE, extent: float = 1.0
     generator = torch.Generator().manual_seed(seed)
     u, v = direction(model, generator), direction(model, generator)
     batch = numbers()
-    weights = [w.clone() for w in model.parameters()]
+    kept = [w.clone() for w in model.parameters()]
     steps = torch.linspace(-extent, extent, side).tolist()
     found = torch.zeros(side, side)
     for (i, b), (j, a) in product(enumerate(steps), repeat=2):
-        for w, start, du, dv in zip(model.parameters(), weights, u, v, strict=True):
+        for w, start, du, dv in zip(model.parameters(), kept, u, v, strict=True):
             w.copy_(start + a * du + b * dv)
         found[i, j] = model.loss(batch)
-    for w, start in zip(model.parameters(), weights, strict=True):
+    for w, start in zip(model.parameters(), kept, strict=True):
         w.copy_(start)
     return found
 

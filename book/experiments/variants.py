@@ -12,12 +12,12 @@ from itertools import product
 
 from language import BASE, of_base_size, run, transformer
 
-from attnbook.experiments import store
+from attnbook.tables import store
 
 RECORDED = (200,)
 CHANGES: dict[str, dict] = {
     "rms": {"normalizer": "rms"},
-    "swiglu": {"activation": "swiglu"},
+    "swiglu": {"activation": "silu", "gated": True},
     "grouped": {"n_kv_heads": 1},
     "qk_norm": {"qk_norm": True},
 }

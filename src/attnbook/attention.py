@@ -1,15 +1,21 @@
-"""Attention: score functions, the weighted sum of values that they steer, and many heads of it."""
+"""Attention: the weighted sum of values that a query asks for, once or in many heads."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnbook.checks import check_mask, check_shapes, check_whole
 from attnbook.masks import causal_mask, masked_softmax
-from attnbook.norms import RMSNorm, check_size
+from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
+from attnbook.scores import Score
+
+# The keys, values and positions that each attention of a model has computed so far.
+Cache = dict[nn.Module, tuple[Tensor, Tensor, Tensor]]
+STEPS = ("scores", "weights", "combine")
 
 
 def attend(
@@ -23,214 +29,160 @@ def attend(
 
     Args:
         scores: `[... key]` how well each key answers the query, any real numbers.
-        values: `[... key d_value]` what is averaged, one value v_j a key, shaped to broadcast.
+        values: `[... key d_value]` what is averaged, one value v_j a key, with as many dimensions
+            in front as the scores, shaped to broadcast.
         mask: `[... key]` True = may attend, shaped to broadcast; None = all may be attended.
 
     Returns:
         out `[... d_value]`, of the same size however many values there are, and the weights alpha
-        `[... key]`. A query that may attend to nothing gets zeros for both.
+        `[... key]`. A query that may attend to nothing gets zeros for both. What a masked value
+        holds is not seen, not even NaN.
+
+    Raises:
+        ValueError: if scores, values and mask do not fit.
 
     Source: Bahdanau et al. 2015, equations 5 and 6.
     """
+    if values.ndim != scores.ndim + 1:
+        raise ValueError(
+            "values must have one dimension more than scores, [... key] and [... key d_value], got"
+            f" {list(values.shape)} for {list(scores.shape)}"
+        )
+    check_shapes(scores=(scores, "... key"), values=(values, "#... key d_value"))
     weights = masked_softmax(scores, mask)
-    return torch.einsum("...j,...jd->...d", weights, values), weights
+    return combine(weights[..., None, :], values)[..., 0, :], weights
 
 
-class Score(nn.Module, ABC):
-    """What every score function offers; what depends on the keys alone is computed once."""
+def combine(
+    weights: Float[Tensor, "*batch query key"], values: Float[Tensor, "*#batch key d_value"]
+) -> Float[Tensor, "*batch query d_value"]:
+    """Sums of values by their weights; what has the weight 0 is not seen, not even NaN.
 
-    @abstractmethod
+        out_i = sum_j alpha_ij v_j
+
+    Args:
+        weights: `[... query key]` alpha.
+        values: `[... key d_value]`, shaped to broadcast.
+    """
+    values = values.to(weights.dtype)
+    if finite(values):
+        return weights @ values
+    products = weights[..., None] * values[..., None, :, :]  # [... query key d_value]
+    return torch.where(weights[..., None] == 0, 0.0, products).sum(-2)
+
+
+def scaled_dots(
+    q: Float[Tensor, "*batch query d_head"], k: Float[Tensor, "*batch key d_head"]
+) -> Float[Tensor, "*batch query key"]:
+    """Queries and keys to scores, q k^T / sqrt(d_head), in float32 at least: half would overflow.
+
+    Args:
+        q: `[... query d_head]`.
+        k: `[... key d_head]`.
+    """
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
+
+
+def finite(*tensors: Tensor) -> bool:
+    """Whether no number is NaN or infinite, so that 0 times each is 0.
+
+    A graph that is compiled or exported takes that for granted: it can't branch on numbers.
+
+    Args:
+        tensors: of any shapes.
+    """
+    if torch.compiler.is_compiling() or tensors[0].is_meta:
+        return True
+    total = sum(t.detach().sum(dtype=torch.promote_types(t.dtype, torch.float32)) for t in tensors)
+    return bool(torch.as_tensor(total).isfinite())
+
+
+class Attention(nn.Module):
+    """What every attention has: steps that can be replaced one at a time, and a way to watch it.
+
+        out = combine(weights(scores(queries, keys), mask), values)
+
+    A subclass computes the scores. `recorded` sees what `weights` gives.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record: Callable[[Tensor], None] | None = None
+
+    def weights(
+        self,
+        scores: Float[Tensor, "*batch query key"],
+        mask: Bool[Tensor, "*#batch #query key"] | None,
+    ) -> Float[Tensor, "*batch query key"]:
+        """Scores to weights: a softmax over the keys that may be attended."""
+        return masked_softmax(scores, mask)
+
+    def combine(
+        self,
+        weights: Float[Tensor, "*batch query key"],
+        values: Float[Tensor, "*batch key d_value"],
+    ) -> Float[Tensor, "*batch query d_value"]:
+        """Weights and values to what each query gets."""
+        return combine(weights, values)
+
+
+class ScoredAttention(Attention):
+    """One query a sentence asks all keys by a score function; the keys are the values too.
+
+        out = sum_j alpha_j h_j,   alpha = softmax_j score(s, h_j)
+
+    with s the query and h_j the keys.
+
+    Args:
+        score: a score function of `attnbook.scores`.
+
+    Source: Bahdanau et al. 2015, section 3.1; Luong et al. 2015, section 3.1.
+    """
+
+    def __init__(self, score: Score):
+        super().__init__()
+        if not isinstance(score, Score):
+            raise ValueError(f"score must be a Score of attnbook.scores, got {score!r}")
+        self.score = score
+
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Tensor:
-        """What the score needs of the keys of a sentence, whatever the query."""
+        """What the score needs of the keys, whatever the query: computed once a sentence."""
+        return self.score.prepare(keys)
 
-    @abstractmethod
-    def forward(
+    def scores(
         self, query: Float[Tensor, "batch d_query"], prepared: Tensor
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against the prepared keys."""
-
-
-class DotScore(Score):
-    """Dot product of query and key, which must be of the same size d.
-
-        score(s, h_j) = s . h_j
-
-    Raises:
-        ValueError: if query `[d]` and key `[d]` differ in size.
-
-    Source: Luong et al. 2015, section 3.1.
-    """
-
-    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
-        """The keys as they are."""
-        return keys
-
-    def forward(
-        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against its prepared keys."""
-        d_query, d_key = query.shape[-1], prepared.shape[-1]
-        if d_query != d_key:
-            raise ValueError(
-                f"query must be of the size of a key for a dot product, {d_key}, got {d_query}:"
-                " BilinearScore and AdditiveScore take any two sizes"
-            )
-        return torch.einsum("bd,bjd->bj", query, prepared)
-
-
-class ScaledDotScore(DotScore):
-    """Dot product divided by the root of the size d of query and key.
-
-        score(s, h_j) = s . h_j / sqrt(d)
-
-    Raises:
-        ValueError: if query `[d]` and key `[d]` differ in size.
-
-    Source: Vaswani et al. 2017, section 3.2.1.
-    """
-
-    def forward(
-        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against its prepared keys."""
-        return super().forward(query, prepared) / query.shape[-1] ** 0.5
-
-
-class BilinearScore(Score):
-    """Dot product of the query with a linear map of the key. Also called general, multiplicative.
-
-        score(s, h_j) = s . W h_j
-
-    Args:
-        d_query: size of a query s.
-        d_key: size of a key h_j; W is `[d_query d_key]`, without bias.
-
-    Raises:
-        ValueError: if a query or a key is of another size.
-
-    Source: Luong et al. 2015, section 3.1.
-    """
-
-    def __init__(self, d_query: int, d_key: int):
-        super().__init__()
-        self.w = nn.Linear(d_key, d_query, bias=False)
-
-    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_query"]:
-        """W h_j, the part that no query changes."""
-        check_size("keys", keys, self.w.in_features)
-        return self.w(keys)
-
-    def forward(
-        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_prepared"]
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against its prepared keys."""
-        check_size("query", query, self.w.out_features)
-        return torch.einsum("bd,bjd->bj", query, prepared)
-
-
-class AdditiveScore(Score):
-    """Additive score: a network with one hidden layer reads query and key.
-
-        score(s, h_j) = v . tanh(W1 h_j + W2 s)
-
-    Args:
-        d_query: size of a query s.
-        d_key: size of a key h_j.
-        d_hidden: size of the hidden layer: v `[d_hidden]`, W1 `[d_hidden d_key]`,
-            W2 `[d_hidden d_query]`, all without bias.
-
-    Raises:
-        ValueError: if a query or a key is of another size.
-
-    Source: Bahdanau et al. 2015, appendix A.1.2.
-    """
-
-    def __init__(self, d_query: int, d_key: int, d_hidden: int):
-        super().__init__()
-        self.w1 = nn.Linear(d_key, d_hidden, bias=False)
-        self.w2 = nn.Linear(d_query, d_hidden, bias=False)
-        self.v = nn.Linear(d_hidden, 1, bias=False)
-
-    def prepare(
-        self, keys: Float[Tensor, "batch key d_key"]
-    ) -> Float[Tensor, "batch key d_hidden"]:
-        """W1 h_j, the part that no query changes."""
-        check_size("keys", keys, self.w1.in_features)
-        return self.w1(keys)
+    ) -> Float[Tensor, "batch 1 key"]:
+        """Query and prepared keys to scores."""
+        return self.score(query, prepared)[:, None]
 
     def forward(
         self,
         query: Float[Tensor, "batch d_query"],
-        prepared: Float[Tensor, "batch key d_hidden"],
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against its prepared keys."""
-        check_size("query", query, self.w2.in_features)
-        return self.v(torch.tanh(prepared + self.w2(query)[:, None])).squeeze(-1)
+        keys: Float[Tensor, "batch key d_key"],
+        prepared: Tensor,
+        mask: Bool[Tensor, "batch key"] | None = None,
+    ) -> Float[Tensor, "batch d_key"]:
+        """The context of each query.
+
+        Args:
+            query: `[batch d_query]`.
+            keys: `[batch key d_key]`, which are the values too.
+            prepared: what `prepare` made of the keys.
+            mask: `[batch key]` True = may attend; None: all may be attended.
+        """
+        scores = self.scores(query, prepared)
+        check_shapes(keys=(keys, "batch key d_key"), scores=(scores, "batch 1 key"))
+        if mask is not None:
+            check_mask(mask, scores=(scores, "batch 1 key"), mask=(mask, "batch key"))
+            mask = mask[:, None]
+        weights = self.weights(scores, mask)
+        if self.record is not None:
+            self.record(weights)
+        return self.combine(weights, keys)[:, 0]
 
 
-class ConcatScore(Score):
-    """A network with one hidden layer reads query and key end to end.
-
-        score(s, h_j) = v . tanh(W [s; h_j])
-
-    The same function as `AdditiveScore` with W = [W2 W1], which computes W1 h_j only once.
-
-    Args:
-        d_query: size of a query s.
-        d_key: size of a key h_j.
-        d_hidden: size of the hidden layer: v `[d_hidden]`, W `[d_hidden d_query+d_key]`, both
-            without bias.
-
-    Raises:
-        ValueError: if a query or a key is of another size.
-
-    Source: Luong et al. 2015, section 3.1.
-    """
-
-    def __init__(self, d_query: int, d_key: int, d_hidden: int):
-        super().__init__()
-        self.d_query, self.d_key = d_query, d_key
-        self.w = nn.Linear(d_query + d_key, d_hidden, bias=False)
-        self.v = nn.Linear(d_hidden, 1, bias=False)
-
-    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
-        """The keys as they are: nothing can be computed before the query is known."""
-        check_size("keys", keys, self.d_key)
-        return keys
-
-    def forward(
-        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key d_key"]
-    ) -> Float[Tensor, "batch key"]:
-        """Scores of one query a sentence against its prepared keys."""
-        check_size("query", query, self.d_query)
-        queries = query[:, None].expand(-1, prepared.shape[1], -1)
-        return self.v(torch.tanh(self.w(torch.cat([queries, prepared], dim=-1)))).squeeze(-1)
-
-
-class LastKeyScore(Score):
-    """A score that ignores the query: each key scores far above the key before it.
-
-        score(s, h_j) = 1000 (j - n),   j = 1 .. n
-
-    The softmax over the keys of a sentence is then exactly 1 on the last one and 0 elsewhere, a
-    Kronecker delta, since exp(-1000) is 0 in floating point. An attending decoder with this score
-    after a one-way encoder reads that encoder's last state at every step (Cho et al. 2014).
-    """
-
-    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key"]:
-        """Scores that rise by 1000 from key to key and end in 0."""
-        n = keys.shape[1]
-        steps = torch.arange(1 - n, 1, device=keys.device, dtype=keys.dtype)
-        return (1000 * steps).expand(keys.shape[:2])
-
-    def forward(
-        self, query: Float[Tensor, "batch d_query"], prepared: Float[Tensor, "batch key"]
-    ) -> Float[Tensor, "batch key"]:
-        """The prepared scores, whatever the query."""
-        return prepared
-
-
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(Attention):
     """Several attentions side by side, each in a small space of its own, joined by a linear map.
 
         q_l = x W_l^Q,   k_l = m W_l^K,   v_l = m W_l^V          for each head l = 1 .. n_heads
@@ -238,28 +190,35 @@ class MultiHeadAttention(nn.Module):
 
     where x `[query d_model]` are the vectors that ask and m `[key d_model]` those that are asked:
     x itself (self-attention) or a memory (cross-attention). W_l^Q, W_l^K, W_l^V are
-    `[d_model d_head]`, d_head = d_model / n_heads, and W^O is `[d_model d_model]`. The maps of all
-    heads lie side by side in `q`, `k`, `v`; `out` is W^O.
+    `[d_model d_head]` and W^O is `[n_heads*d_head d_model]`. The maps of all heads lie side by side
+    in `q`, `k`, `v`; `out` is W^O.
+
+    The steps `scores`, `weights` and `combine` can be replaced one at a time. Where they are the
+    class's own and nobody records the weights, PyTorch's fused attention does their work at once.
 
     Args:
         d_model: size of the vectors.
         n_heads: number of heads.
+        d_head: size of a head's queries, keys and values. None: d_model / n_heads.
         n_kv_heads: number of heads of keys and values; each serves `n_heads / n_kv_heads` heads of
             queries. None: as many as `n_heads`.
         bias: whether the four maps have a bias.
         positions: what positions change in queries, keys or scores; None: nothing.
-        qk_norm: whether each head's queries and keys are divided by their root mean square, with a
-            gain that all heads share, before positions and scores.
+        qk_norm: the eps of an `RMSNorm` for each head's queries and keys, before positions and
+            scores, with a gain that all heads share. None: no norm.
 
     Raises:
-        ValueError: if n_heads does not divide d_model, or n_kv_heads does not divide n_heads; in
-            `forward`, if a vector is not of size d_model, if a mask is not boolean with three
-            dimensions, if `positions` or `causal` meets a memory, or if `positions` is made for
-            other heads.
+        ValueError: if a size is below 1, n_heads does not divide d_model and d_head is not given,
+            or n_kv_heads does not divide n_heads; in `forward`, if a vector is not of size d_model,
+            if a mask is not boolean with three dimensions and one column for each key, if
+            `positions` or `causal` meets a memory, or if the scheme is made for other heads.
 
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
     `qk_norm` as in Qwen 3; in Henry et al. 2020, whose idea it is, vectors of length 1 and one
     learnt number stand in place of the root.
+
+    In other libraries: `torch.nn.MultiheadAttention`, whose boolean masks are the reverse;
+    `BertSelfAttention` with `BertSelfOutput.dense`, `LlamaAttention` (`q_proj`, .., `o_proj`).
     """
 
     def __init__(
@@ -267,26 +226,40 @@ class MultiHeadAttention(nn.Module):
         d_model: int,
         n_heads: int,
         *,
+        d_head: int | None = None,
         n_kv_heads: int | None = None,
         bias: bool = True,
         positions: ScorePositions | None = None,
-        qk_norm: bool = False,
+        qk_norm: float | None = None,
     ):
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if n_heads < 1 or d_model % n_heads:
+        check_whole(1, d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
+        if d_head is None and d_model % n_heads:
             raise ValueError(f"n_heads must divide d_model, {d_model}, got {n_heads}")
-        if n_kv_heads < 1 or n_heads % n_kv_heads:
+        if n_heads % n_kv_heads:
             raise ValueError(f"n_kv_heads must divide n_heads, {n_heads}, got {n_kv_heads}")
-        self.d_model, self.d_head = d_model, d_model // n_heads
+        d_head = d_model // n_heads if d_head is None else d_head
+        check_whole(1, d_head=d_head)
+        self.d_model, self.d_head = d_model, d_head
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
-        self.q = nn.Linear(d_model, d_model, bias)
-        self.k = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
-        self.v = nn.Linear(d_model, n_kv_heads * self.d_head, bias)
-        self.out = nn.Linear(d_model, d_model, bias)
+        self.q = nn.Linear(d_model, n_heads * d_head, bias)
+        self.k = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.v = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.out = nn.Linear(n_heads * d_head, d_model, bias)
         self.positions = positions
-        self.q_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
-        self.k_norm = RMSNorm(self.d_head) if qk_norm else nn.Identity()
+        self.q_norm = nn.Identity() if qk_norm is None else RMSNorm(d_head, qk_norm)
+        self.k_norm = nn.Identity() if qk_norm is None else RMSNorm(d_head, qk_norm)
+
+    def scores(
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        k: Float[Tensor, "batch head key d_head"],
+        bias: Float[Tensor, "#batch #head query key"] | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """Queries and keys to scores, q k^T / sqrt(d_head) + bias."""
+        scores = scaled_dots(q, k)
+        return scores if bias is None else scores + bias
 
     def forward(
         self,
@@ -295,79 +268,121 @@ class MultiHeadAttention(nn.Module):
         *,
         mask: Tensor | None = None,
         causal: bool = False,
-        need_weights: bool = False,
-    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
+        positions: Int[Tensor, "#batch query"] | None = None,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
         """Attend from x to the memory, or to x itself.
 
         Args:
             x: `[batch query d_model]` the vectors that ask.
             memory: `[batch key d_model]` the vectors that are asked; None: x.
             mask: `[batch query key]`, or with 1 for batch or query: True = may attend. For padding,
-                `padding_mask(tokens)[:, None]`.
+                `padding_mask(tokens, pad)[:, None]`.
             causal: each vector may attend only to itself and those before it, in addition to
                 `mask`.
-            need_weights: give the weights too, computed step by step; without them PyTorch's fused
-                attention is used, which never stores them.
+            positions: `[batch query]` where the vectors of x stand; None: one after another, after
+                those in the cache.
+            cache: keys and values of earlier calls. Those of x are put behind them, and all are
+                attended, so that `mask` counts them too; those of a memory are computed once.
 
         Returns:
-            out `[batch query d_model]`, and the weights `[batch head query key]` or None. A query
-            that may attend to nothing gets zeros from every head.
+            `[batch query d_model]`. A query that may attend to nothing gets zeros from every head.
+            A key that no query may attend to is not seen at all, nor is what a query may not
+            attend to, not even NaN.
         """
-        if memory is not None and (causal or self.positions):
+        if memory is not None and (causal or self.positions or positions is not None):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
         asked = x if memory is None else memory
-        check_size("x", x, self.d_model)
-        check_size("memory", asked, self.d_model)
-        if mask is not None and (mask.ndim != 3 or mask.dtype != torch.bool):
-            raise ValueError(
-                "mask must be boolean [batch query key]: padding_mask(tokens)[:, None],"
-                f" causal_mask(n)[None], got {mask.dtype} of shape {tuple(mask.shape)}"
-            )
-        q, k, v = self._split(self.q(x)), self._split(self.k(asked)), self._split(self.v(asked))
-        q, k = self.q_norm(q), self.k_norm(k)
-        bias = None
-        if self.positions:
-            q, k = self.positions.rotate(q, k)
-            bias = self.positions.bias(q, k)
+        check_shapes(
+            x=(x, "batch query d_model"), memory=(asked, "batch key d_model"), d_model=self.d_model
+        )
+        past = None if cache is None else cache.get(self)
+        n, n_keys = x.shape[1], asked.shape[1]
+        if past is not None:
+            key = (past[0], "batch head past d_head" if memory is None else "batch head key d_head")
+            check_shapes(asked=(asked, "batch key d_model"), cache=key)
+            n_keys += past[0].shape[2] if memory is None else 0
+        sizes = {"batch": x.shape[0], "query": n, "key": n_keys}
         if mask is not None:
-            mask = mask[:, None]
-        if causal and (need_weights or mask is not None or bias is not None):
-            ahead = causal_mask(x.shape[1]).to(x.device)
-            mask = ahead if mask is None else mask & ahead
-        if need_weights:
-            group = self.n_heads // self.n_kv_heads
-            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
-            scores = q @ k.mT / self.d_head**0.5
-            heads, weights = attend(scores if bias is None else scores + bias, v[:, :, None], mask)
+            check_mask(mask, mask=(mask, "#batch #query key"), **sizes)
+        if causal and n == 1:
+            causal = False  # nothing comes after
+        if causal and (mask is not None or n < n_keys):
+            before = causal_mask(n, n_keys - n).to(x.device)[None]
+            mask, causal = before if mask is None else mask & before, False
+        if positions is None:
+            positions = torch.arange(n_keys - asked.shape[1], n_keys, device=x.device)[None]
         else:
-            heads, weights = self._fused(q, k, v, mask, bias, causal), None
-        return self.out(heads.transpose(1, 2).flatten(2)), weights
+            check_shapes(positions=(positions, "#batch query"), **sizes)
+        positions = positions.expand(x.shape[0], -1)
+        q = self.q_norm(self._split(self.q(x)))
+        if self.positions:
+            q = self.positions.rotate(q, positions)
+        if mask is not None and cache is None:  # what nobody sees has no gradient, even of NaN
+            asked = asked.masked_fill(~mask.any(1)[:, :, None], 0.0)
+        if past is None or memory is None:
+            past = self._keys(asked, positions, past)
+        if cache is not None:
+            cache[self] = past
+        k, v, key_positions = past
+        bias = self.positions.bias(q, positions, key_positions) if self.positions else None
+        heads = self._attend(q, k, v, None if mask is None else mask[:, None], causal, bias)
+        return self.out(heads.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
 
-    def _fused(
+    def _keys(
+        self,
+        asked: Tensor,
+        positions: Tensor,
+        past: tuple[Tensor, Tensor, Tensor] | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Keys, values and positions of what is asked, behind those of the past."""
+        k, v = self.k_norm(self._split(self.k(asked))), self._split(self.v(asked))
+        if self.positions:
+            k = self.positions.rotate(k, positions)
+        if past is None:
+            return k, v, positions
+        return (
+            torch.cat([past[0], k], dim=2),
+            torch.cat([past[1], v], dim=2),
+            torch.cat([past[2], positions], dim=1),
+        )
+
+    def _attend(
         self,
         q: Tensor,
         k: Tensor,
         v: Tensor,
         mask: Tensor | None,
-        bias: Tensor | None,
         causal: bool,
+        bias: Tensor | None,
     ) -> Tensor:
-        """PyTorch's attention; its mask is added to the scores when it is not boolean."""
-        if bias is not None and mask is not None:
-            mask = bias.masked_fill(~mask, -torch.inf)
-        elif bias is not None:
-            mask = bias
-        return scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            mask,
-            is_causal=causal and mask is None,
-            enable_gqa=self.n_kv_heads < self.n_heads,
+        """Heads `[batch head query d_head]`, fused or step by step."""
+        stepwise = (
+            self.record is not None
+            or any(map(self._is_replaced, STEPS))
+            or (bias is not None and bias.dtype != q.dtype)
+            or ((causal or mask is not None) and not finite(k, v))
         )
+        if causal and (stepwise or bias is not None):
+            mask, causal = causal_mask(q.shape[2]).to(q.device)[None, None], False
+        if stepwise:
+            group = self.n_heads // self.n_kv_heads
+            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
+            weights = self.weights(self.scores(q, k, bias), mask)
+            if self.record is not None:
+                self.record(weights)
+            return self.combine(weights, v).to(q.dtype)
+        if bias is not None:
+            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        gqa = self.n_kv_heads < self.n_heads
+        return scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=gqa)
+
+    def _is_replaced(self, step: str) -> bool:
+        own = getattr(type(self), step) is getattr(MultiHeadAttention, step)
+        return step in vars(self) or not own
 
     def load_torch(self, reference: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Copy the weights of PyTorch's module of the same sizes, not its dropout; returns self.
@@ -378,14 +393,10 @@ class MultiHeadAttention(nn.Module):
         """
         theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
         mine = (self.d_model, self.n_heads, self.q.bias is not None)
-        odd = reference.bias_k is not None or reference.add_zero_attn
-        odd = odd or isinstance(self.q_norm, RMSNorm)
-        if (
-            theirs != mine
-            or odd
-            or reference.in_proj_weight is None
-            or self.n_kv_heads < self.n_heads
-        ):
+        plain = self.n_kv_heads == self.n_heads and self.n_heads * self.d_head == self.d_model
+        plain = plain and not isinstance(self.q_norm, RMSNorm)
+        plain = plain and reference.bias_k is None and not reference.add_zero_attn
+        if theirs != mine or not plain or reference.in_proj_weight is None:
             raise ValueError(
                 "reference must have the sizes of this module, (d_model, n_heads, bias) ="
                 f" {mine}, one size of keys and no additional keys, got {reference} {theirs}"

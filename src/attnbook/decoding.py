@@ -1,20 +1,47 @@
-"""From a model's scores of the next word to a sentence: greedy decoding and beam search."""
+"""From a model's scores of the next word to a sentence, word by word: greedy and beam search."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnbook.data import EOS, PAD
+from attnbook.checks import check_ids, check_range, check_shapes, check_whole
+from attnbook.vocabulary import Vocabulary
+
+# What a model remembers of the words so far: tensors, one row a sentence, in tuples or mappings.
+State = Any
+# New words and what was remembered before them, to scores of the next word and what is remembered.
+Step = Callable[[Int[Tensor, "row token"], State], tuple[Float[Tensor, "row vocab"], State]]
+
+
+def pick(state: State, rows: Int[Tensor, " row"]) -> State:
+    """The given rows of every tensor of a state; a row may come several times.
+
+    Args:
+        state: a tensor `[row ...]`, None, or a tuple or mapping of such.
+        rows: `[row]` which rows, in order.
+    """
+    if state is None:
+        return None
+    if isinstance(state, Tensor):
+        return state.index_select(0, rows)
+    if isinstance(state, Mapping):
+        return {key: pick(value, rows) for key, value in state.items()}
+    if not isinstance(state, tuple | list):
+        raise ValueError(f"state must hold tensors, in tuples or mappings, got {state!r}")
+    picked = [pick(value, rows) for value in state]
+    return type(state)(*picked) if hasattr(state, "_fields") else tuple(picked)
 
 
 class Hypotheses(NamedTuple):
     """What decoding found, the best of each sentence.
 
     Attributes:
-        tokens: `[batch target]` up to and with the end token, padding after it.
+        tokens: `[batch target]` what follows the beginning, up to and with the end token, padding
+            after it.
         scores: `[batch]` the sum of the log-probabilities of the tokens, in nats.
     """
 
@@ -24,9 +51,11 @@ class Hypotheses(NamedTuple):
 
 @torch.no_grad()
 def beam_search(
-    next_logits: Callable[[Int[Tensor, "row token"]], Float[Tensor, "row vocab"]],
+    step: Step,
+    state: State,
     start: Int[Tensor, "batch token"],
     max_len: int,
+    vocab: Vocabulary,
     *,
     beam: int = 1,
     length_penalty: float = 0.0,
@@ -39,46 +68,59 @@ def beam_search(
     With a beam of 1 this is greedy decoding: at each step the likeliest word.
 
     Args:
-        next_logits: scores of the token after each beginning `[row token]`, batch * beam rows,
-            those of a sentence one after another (in the first step one row a sentence).
-        start: `[batch token]` how the sentences begin: the start token.
+        step: `step(tokens, state) -> logits, state`: reads new words `[row token]`, first `start`,
+            then one at a time, and gives the scores `[row vocab]` of the next one. It must leave
+            the state that it was given as it is.
+        state: what `step` begins with, one row a sentence.
+        start: `[batch token]` how the sentences begin: the start token, or a prompt.
         max_len: stop after this many tokens; a sentence that has no end by then stays without.
+        vocab: says which tokens are padding, start and end.
         beam: number of hypotheses that are kept.
         length_penalty: 0 compares sums of log-probabilities, 1 their mean over tokens.
 
     Raises:
-        ValueError: if beam or max_len is below 1, beam is above the number of words to choose
-            from, or length_penalty is below 0.
+        ValueError: if there is no sentence, beam or max_len is below 1, beam is above the number of
+            words to choose from, length_penalty is below 0, or the scores hold NaN.
 
     Source: Sutskever et al. 2014, section 3.2. Vaswani et al. 2017, section 6.1, divide by another
     penalty, ((5 + length) / 6)^0.6, from Wu et al. 2016, section 7.
+
+    In other libraries: `model.generate(num_beams=...)` of `transformers`.
     """
-    if beam < 1 or max_len < 1 or length_penalty < 0:
-        raise ValueError(
-            "beam and max_len must be at least 1 and length_penalty at least 0,"
-            f" got {beam}, {max_len} and {length_penalty}"
-        )
-    batch, begun = start.shape
-    tokens = start[:, None]
-    sums, lengths = torch.zeros(2, batch, 1, device=start.device)  # [batch hypothesis] each
+    check_whole(1, max_len=max_len, beam=beam)
+    check_ids("start", start, len(vocab))
+    check_range(0, inf, length_penalty=length_penalty)
+    barred = list({vocab.pad, vocab.bos} - {vocab.eos})
+    if beam > len(vocab) - len(barred):
+        raise ValueError(f"beam must be at most the {len(vocab) - len(barred)} words, got {beam}")
+    batch, device = len(start), start.device
+    over = torch.full((len(vocab),), -inf, device=device)
+    over[vocab.pad] = 0.0  # after its end a sentence goes on with padding, for certain
+    tokens = start[:, None, :0]  # [batch hypothesis token]
+    sums, lengths = torch.zeros(2, batch, 1, device=device)  # [batch hypothesis] each
+    ended = torch.zeros(batch, 1, dtype=torch.bool, device=device)
+    new = start
     for _ in range(max_len):
-        logp = next_logits(tokens.flatten(0, 1)).log_softmax(-1).unflatten(0, (batch, -1))
-        vocab = logp.shape[-1]
-        if beam > vocab - EOS:
-            raise ValueError(f"beam must be at most the {vocab - EOS} words, got {beam}")
-        ended = tokens[..., -1:] == EOS
-        ended |= tokens[..., -1:] == PAD
-        logp[..., :EOS] = -torch.inf
-        logp = logp.masked_fill(ended, -torch.inf)
-        logp[..., PAD] = torch.where(ended[..., 0], 0.0, -torch.inf)
-        lengths = lengths + ~ended[..., 0]
+        logits, state = step(new, state)
+        check_shapes(logits=(logits, "row vocab"), row=len(new), vocab=len(vocab))
+        logp = logits.float().log_softmax(-1)
+        if logp.isnan().any():
+            raise ValueError(f"logits must be numbers, got NaN after {tokens.shape[-1]} tokens")
+        logp[:, barred] = -inf
+        logp = torch.where(ended[..., None], over, logp.unflatten(0, (batch, -1)))
+        lengths = lengths + ~ended
         total = sums[..., None] + logp  # [batch hypothesis vocab]
         ranked = (total / lengths[..., None] ** length_penalty).flatten(1)
         best = ranked.topk(beam, dim=-1).indices  # [batch beam]
-        sums, lengths = total.flatten(1).gather(1, best), lengths.gather(1, best // vocab)
-        before = tokens.take_along_dim((best // vocab)[..., None], dim=1)
-        tokens = torch.cat([before, (best % vocab)[..., None]], dim=-1)
-        last = tokens[..., -1] if length_penalty else tokens[:, :1, -1]
-        if (last <= EOS).all():  # without penalty nothing can overtake a best one that has ended
-            break
-    return Hypotheses(tokens[:, 0, begun:], sums[:, 0])
+        before, word = best // len(vocab), best % len(vocab)
+        if beam > 1:
+            n = sums.shape[1]
+            rows = before + n * torch.arange(batch, device=device)[:, None]
+            state = pick(state, rows.flatten())
+        sums, lengths = total.flatten(1).gather(1, best), lengths.gather(1, before)
+        ended = ended.gather(1, before) | (word == vocab.eos)
+        tokens = torch.cat([tokens.take_along_dim(before[..., None], dim=1), word[..., None]], -1)
+        new = word.flatten()[:, None]
+        if (ended if length_penalty else ended[:, :1]).all():
+            break  # without penalty nothing can overtake a best one that has ended
+    return Hypotheses(tokens[:, 0], sums[:, 0])

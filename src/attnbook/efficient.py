@@ -5,6 +5,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from attnbook.attention import combine, finite, scaled_dots
+from attnbook.checks import check_mask, check_shapes, check_whole
+from attnbook.masks import masked_softmax
+
 LEAST_BLOCK = 16  # queries in a block of a narrow window: fewer would be many small products
 CHUNK = 64  # queries in a chunk of causal linear attention, for which a sum is kept
 
@@ -40,8 +44,7 @@ def window_attention(
 
     Source: Beltagy et al. 2020, section 3.1.
     """
-    if window < 0:
-        raise ValueError(f"window must be at least 0, got {window}")
+    check_whole(0, window=window)
     _check_sizes(q, k, v, paired=True)
     n = q.shape[2]
     behind = min(window, n - 1)
@@ -59,7 +62,11 @@ def window_attention(
         pad(t, (0, 0, behind, more + ahead)).unfold(2, reach, block).mT.flatten(0, 1)
         for t in (k, v)
     )
-    out = scaled_dot_product_attention(q_blocks, k_blocks, v_blocks, mask)
+    if finite(k, v):
+        out = scaled_dot_product_attention(q_blocks, k_blocks, v_blocks, mask)
+    else:  # a fused kernel would see what the mask hides
+        weights = masked_softmax(scaled_dots(q_blocks, k_blocks), mask)
+        out = combine(weights, v_blocks).to(v.dtype)
     return out.unflatten(0, q.shape[:2]).flatten(2, 3)[:, :, :n]
 
 
@@ -96,14 +103,13 @@ def linear_attention(
     Source: Katharopoulos et al. 2020, sections 3.2 and 3.3.
     """
     _check_sizes(q, k, v, paired=causal)
-    q, k, v = _features(q, k, v)
-    if mask is not None:
-        if mask.dtype != torch.bool or mask.shape != (k.shape[0], k.shape[2]):
-            raise ValueError(
-                f"mask must be boolean [batch key], {[k.shape[0], k.shape[2]]},"
-                f" got {mask.dtype} {list(mask.shape)}"
-            )
-        k = k.masked_fill(~mask[:, None, :, None], 0.0)
+    if mask is None:
+        q, k, v = _features(q, k, v)
+    else:
+        check_mask(mask, mask=(mask, "batch key"), batch=k.shape[0], key=k.shape[2])
+        hidden = ~mask[:, None, :, None]
+        q, k, v = _features(q, k.masked_fill(hidden, 0.0), v.masked_fill(hidden, 0.0))
+        k = k.masked_fill(hidden, 0.0)
     return _average(_causal_sums(q, k, v) if causal else q @ (k.mT @ v))
 
 
@@ -137,22 +143,23 @@ def linear_attention_step(
     _check_sizes(q, k, v, paired=True)
     q, k, v = _features(q, k, v)
     update = k.mT @ v
-    if state is not None and state.shape != update.shape:
-        raise ValueError(f"state must be {list(update.shape)}, got {list(state.shape)}")
+    if state is not None:
+        sizes = dict(zip(("batch", "head", "d_head", "d_sum"), update.shape, strict=True))
+        check_shapes(state=(state, "batch head d_head d_sum"), **sizes)
     state = update if state is None else state + update
     return _average(q @ state)[:, :, 0], state
 
 
 def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
     """`paired`: there is one query a key, and there are some."""
-    batch, head, n, d_head = q.shape
-    fit = k.shape == (batch, head, n if paired else k.shape[2], d_head)
-    if not fit or v.shape[:3] != k.shape[:3] or (paired and n < 1):
-        n_query, n_key = ("n", "n") if paired else ("query", "key")
-        raise ValueError(
-            f"q, k and v must be [batch head {n_query} d_head], [batch head {n_key} d_head] and"
-            f" [batch head {n_key} d_value], got {[list(t.shape) for t in (q, k, v)]}"
-        )
+    n_query, n_key = ("n", "n") if paired else ("query", "key")
+    sizes = check_shapes(
+        q=(q, f"batch head {n_query} d_head"),
+        k=(k, f"batch head {n_key} d_head"),
+        v=(v, f"batch head {n_key} d_value"),
+    )
+    if paired:
+        check_whole(1, tokens=sizes["n"])
 
 
 def _features(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -178,5 +185,5 @@ def _causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     q, k, v = (pad(t, (0, 0, 0, count * CHUNK - n)).unflatten(2, (count, CHUNK)) for t in (q, k, v))
     states = (k.mT @ v).cumsum(2)  # [batch head count d_head d_value+1]
     before = pad(states[:, :, :-1], (0, 0, 0, 0, 1, 0))
-    sums = q @ before + (q @ k.mT).tril() @ v
+    sums = q @ before + combine((q @ k.mT).tril(), v)
     return sums.flatten(2, 3)[:, :, :n]

@@ -5,10 +5,14 @@ in training than the same equation in single steps. Chapter 6 writes it out, and
 two equal.
 """
 
+from math import inf
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
+
+from attnbook.checks import check_range, check_shapes, check_whole
 
 
 class LayerNorm(nn.Module):
@@ -26,20 +30,22 @@ class LayerNorm(nn.Module):
         affine: whether there are a gain and a bias.
 
     Raises:
-        ValueError: in `forward`, if the vectors are not of size d.
+        ValueError: if d is below 1 or eps below 0; in `forward`, if the vectors are not of size d.
 
     Source: Ba et al. 2016, equation 4; eps as in PyTorch, inside the root.
     """
 
     def __init__(self, d: int, eps: float = 1e-5, *, affine: bool = True):
         super().__init__()
+        check_whole(1, d=d)
+        check_range(0, inf, eps=eps)
         self.d, self.eps = d, eps
         self.weight = nn.Parameter(torch.ones(d)) if affine else None
         self.bias = nn.Parameter(torch.zeros(d)) if affine else None
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
-        check_size("x", x, self.d)
+        check_shapes(x=(x, "... d"), d=self.d)
         return functional.layer_norm(x, (self.d,), self.weight, self.bias, self.eps)
 
 
@@ -55,23 +61,21 @@ class RMSNorm(nn.Module):
         eps: keeps the root away from zero; in the unit of a square.
 
     Raises:
-        ValueError: in `forward`, if the vectors are not of size d.
+        ValueError: if d is below 1 or eps below 0; in `forward`, if the vectors are not of size d.
 
     Source: Zhang and Sennrich 2019, equation 4; eps as in Llama.
+
+    In other libraries: `torch.nn.RMSNorm`, `LlamaRMSNorm`; there eps is `variance_epsilon`.
     """
 
     def __init__(self, d: int, eps: float = 1e-5):
         super().__init__()
+        check_whole(1, d=d)
+        check_range(0, inf, eps=eps)
         self.d, self.eps = d, eps
         self.weight = nn.Parameter(torch.ones(d))
 
     def forward(self, x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """Vectors `[... d]`, each normalised by itself."""
-        check_size("x", x, self.d)
+        check_shapes(x=(x, "... d"), d=self.d)
         return functional.rms_norm(x, (self.d,), self.weight, self.eps)
-
-
-def check_size(name: str, vectors: Tensor, size: int) -> None:
-    """Raises a ValueError that says so if vectors `[... size]` are of another size."""
-    if vectors.shape[-1] != size:
-        raise ValueError(f"{name} must be of size {size}, got {vectors.shape[-1]}")

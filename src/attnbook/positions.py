@@ -1,8 +1,15 @@
 """Where a token stands: vectors added to its embedding, or a change inside attention."""
 
+from math import inf
+from typing import Literal, get_args
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+
+from attnbook.checks import check_choice, check_mask, check_range, check_shapes, check_whole
+
+Pairing = Literal["half", "interleaved"]
 
 
 def sinusoidal(n: int, d_model: int, base: float = 10000.0) -> Float[Tensor, "n d_model"]:
@@ -16,20 +23,48 @@ def sinusoidal(n: int, d_model: int, base: float = 10000.0) -> Float[Tensor, "n 
         base: the wavelengths are 2 pi base^(2m/d) positions: from 2 pi to nearly 2 pi base.
 
     Raises:
-        ValueError: if d_model is odd.
+        ValueError: if n is negative, d_model is odd, or base is not above 0.
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    angles = _angles(n, d_model, base, torch.float32)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+    check_whole(0, n=n)
+    return _waves(torch.arange(n), d_model, base)
 
 
-def _angles(n: int, size: int, base: float, dtype: torch.dtype) -> Float[Tensor, "n half"]:
-    """i / base^(2m/size) for positions i and waves m."""
+def _waves(
+    positions: Int[Tensor, "*batch n"], d_model: int, base: float = 10000.0
+) -> Float[Tensor, "*batch n d_model"]:
+    angles = _angles(positions, d_model, base, torch.float32)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+def _check_wave(size: int, base: float, name: str) -> None:
+    check_whole(2, **{name: size})
     if size % 2:
-        raise ValueError(f"size of a vector must be even, two numbers for each wave, got {size}")
-    speed = base ** -(torch.arange(0, size, 2, dtype=dtype) / size)
-    return torch.arange(n, dtype=dtype)[:, None] * speed
+        raise ValueError(f"{name} must be even, two numbers for each wave, got {size}")
+    if not 0 < base < inf:
+        raise ValueError(f"base must be above 0 and finite, got {base}")
+
+
+def _angles(
+    positions: Int[Tensor, "*batch n"], size: int, base: float, dtype: torch.dtype
+) -> Float[Tensor, "*batch n half"]:
+    """i / base^(2m/size) for positions i and waves m."""
+    _check_wave(size, base, "d_model")
+    speed = base ** -(torch.arange(0, size, 2, dtype=dtype, device=positions.device) / size)
+    return positions[..., None].to(dtype) * speed
+
+
+def positions_of(mask: Bool[Tensor, "batch token"]) -> Int[Tensor, "batch token"]:
+    """The position of each token when padding does not count: 0 for the first word.
+
+    Args:
+        mask: `[batch token]` True at words, False at padding, which may stand on either side.
+
+    In other libraries: `position_ids` of `transformers`.
+    """
+    check_mask(mask, mask=(mask, "batch token"))
+    return (mask.cumsum(-1) - 1).clamp(min=0)
 
 
 class SinusoidalPositions(nn.Module):
@@ -44,10 +79,16 @@ class SinusoidalPositions(nn.Module):
     """
 
     def forward(
-        self, x: Float[Tensor, "batch token d_model"]
+        self,
+        x: Float[Tensor, "batch token d_model"],
+        positions: Int[Tensor, "#batch token"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:
-        """x `[batch token d_model]` with `sinusoidal` vectors added; d_model must be even."""
-        return x + sinusoidal(x.shape[1], x.shape[2]).to(x)
+        """x `[batch token d_model]` with the vectors of its positions, 0, 1, .. by default."""
+        n = check_shapes(x=(x, "batch token d_model"))["token"]
+        if positions is None:
+            positions = torch.arange(n, device=x.device)[None]
+        check_shapes(positions=(positions, "#batch token"), batch=len(x), token=n)
+        return x + _waves(positions, x.shape[2]).to(x)
 
 
 class LearnedPositions(nn.Module):
@@ -60,39 +101,62 @@ class LearnedPositions(nn.Module):
         d_model: size of the vectors.
 
     Raises:
-        ValueError: in `forward`, if a sentence is longer than `max_len`: there is no vector there.
+        ValueError: if a size is below 1; in `forward`, if x has vectors of another size, or a
+            position has no vector.
 
     Source: Gehring et al. 2017, section 3.1; Vaswani et al. 2017, table 3, row E.
+
+    In other libraries: `wpe` of GPT-2, `position_embeddings` of BERT.
     """
 
     def __init__(self, max_len: int, d_model: int):
         super().__init__()
+        check_whole(1, max_len=max_len, d_model=d_model)
         self.embedding = nn.Embedding(max_len, d_model)
 
     def forward(
-        self, x: Float[Tensor, "batch token d_model"]
+        self,
+        x: Float[Tensor, "batch token d_model"],
+        positions: Int[Tensor, "#batch token"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:
-        """x `[batch token d_model]` with the vectors of the first positions added."""
-        n, max_len = x.shape[1], self.embedding.num_embeddings
-        if n > max_len:
-            raise ValueError(f"x must have at most {max_len} tokens, those with a vector, got {n}")
-        return x + self.embedding.weight[:n]
+        """x `[batch token d_model]` with the vectors of its positions, 0, 1, .. by default."""
+        max_len, d_model = self.embedding.weight.shape
+        n = check_shapes(x=(x, "batch token d_model"), d_model=d_model)["token"]
+        if positions is None and n > max_len:
+            raise ValueError(f"x must have at most {max_len} tokens, got {n}")
+        if positions is None:
+            return x + self.embedding.weight[:n]
+        check_shapes(positions=(positions, "#batch token"), batch=len(x), token=n)
+        for place in positions.aminmax() if n else ():
+            check_range(0, max_len - 1, positions=int(place))
+        return x + self.embedding(positions)
 
 
 class ScorePositions(nn.Module):
     """What a scheme of positions may change inside attention; by itself it changes nothing."""
 
     def rotate(
-        self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
-    ) -> tuple[Float[Tensor, "batch head n d_head"], Float[Tensor, "batch kv_head n d_head"]]:
-        """Queries and keys, changed by their own positions."""
-        return q, k
+        self, x: Float[Tensor, "batch head n d_head"], positions: Int[Tensor, "#batch n"]
+    ) -> Float[Tensor, "batch head n d_head"]:
+        """Queries or keys, changed by their own positions."""
+        return x
 
     def bias(
-        self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
-    ) -> Float[Tensor, "#batch head n n"] | None:
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        positions: Int[Tensor, "#batch query"],
+        key_positions: Int[Tensor, "#batch key"],
+    ) -> Float[Tensor, "#batch head query key"] | None:
         """What is added to the scaled scores of each pair of positions, or None."""
         return None
+
+    @staticmethod
+    def _check(q: Tensor, positions: Tensor, key_positions: Tensor, **sizes: int) -> None:
+        shapes = {
+            "positions": (positions, "#batch query"),
+            "key_positions": (key_positions, "#batch key"),
+        }
+        check_shapes(q=(q, "batch n_heads query d_head"), **shapes, **sizes)
 
 
 class Rotary(ScorePositions):
@@ -100,43 +164,47 @@ class Rotary(ScorePositions):
 
         (a, b) -> (a cos t - b sin t, a sin t + b cos t),   t = i / base^(2m / d_head)
 
-    for the pair m = 0 .. d_head/2 - 1 of a query or key at position i. Turning q by i and k by j
-    leaves an inner product that depends on i - j alone.
+    for the pair m = 0 .. d_head/2 - 1 of a query or key at position i. With R_i for this turn,
+    (R_i q) . (R_j k) = q . R_(j-i) k: the inner product depends on the distance alone.
 
     Args:
         d_head: size of queries and keys, even.
         base: as in `sinusoidal`.
-        pairing: which two numbers form pair m: "half", m and m + d_head/2 (Llama, GPT-NeoX), or
-            "interleaved", 2m and 2m + 1 (the paper, GPT-J). Weights trained with one do not fit
-            the other unless their columns are put in its order.
+        pairing: which two numbers form pair m: "half", m and m + d_head/2 (GPT-NeoX, and Llama as
+            `transformers` stores it), or "interleaved", 2m and 2m + 1 (the paper, GPT-J, and Llama
+            as its authors do). Weights trained with one do not fit the other unless the columns of
+            W_Q and W_K are put in its order.
 
     Raises:
-        ValueError: if d_head is odd, the pairing is another word, or a vector has another size.
+        ValueError: if d_head is odd, base is not above 0, the pairing is another word; in
+            `forward`, if a vector has another size or is not of floating point.
 
     Source: Su et al. 2021, section 3.2.2.
+
+    In other libraries: base is `rope_theta` of `transformers`.
     """
 
-    def __init__(
-        self,
-        d_head: int,
-        base: float = 10000.0,
-        pairing: str = "half",
-    ):
+    def __init__(self, d_head: int, base: float = 10000.0, pairing: Pairing = "half"):
         super().__init__()
-        if pairing not in ("half", "interleaved"):
-            raise ValueError(f"pairing must be 'half' or 'interleaved', got {pairing!r}")
-        if d_head % 2:
-            raise ValueError(f"d_head must be even, two numbers for each pair, got {d_head}")
+        check_choice(get_args(Pairing), pairing=pairing)
+        _check_wave(d_head, base, "d_head")
         self.d_head, self.base, self.pairing = d_head, base, pairing
 
     def forward(
-        self, x: Float[Tensor, "*batch n d_head"], start: int = 0
+        self,
+        x: Float[Tensor, "*batch n d_head"],
+        positions: Int[Tensor, "*#batch n"] | None = None,
     ) -> Float[Tensor, "*batch n d_head"]:
-        """Turn vectors `[... n d_head]` that stand at positions start .. start + n - 1."""
-        if x.shape[-1] != self.d_head:
-            raise ValueError(f"x must be of size {self.d_head}, got {x.shape[-1]}")
+        """Turn vectors `[... n d_head]` that stand at `positions`, by default 0 .. n - 1."""
+        shapes = {"x": (x, "... n d_head"), "d_head": self.d_head}
+        n = check_shapes(**shapes)["n"]
+        if positions is None:
+            positions = torch.arange(n, device=x.device)
+        check_shapes(**shapes, positions=(positions, "#... n"))
+        if not x.is_floating_point():
+            raise ValueError(f"x must be of floating point, got {x.dtype}")
         dtype = torch.promote_types(x.dtype, torch.float32)  # half precision has too few positions
-        angles = _angles(start + x.shape[-2], self.d_head, self.base, dtype)[start:]
+        angles = _angles(positions, self.d_head, self.base, dtype)
         cos, sin = angles.cos().to(x), angles.sin().to(x)
         if self.pairing == "half":
             a, b = x.chunk(2, dim=-1)
@@ -145,10 +213,10 @@ class Rotary(ScorePositions):
         return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
 
     def rotate(
-        self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
-    ) -> tuple[Float[Tensor, "batch head n d_head"], Float[Tensor, "batch kv_head n d_head"]]:
-        """Queries and keys, each turned by its position."""
-        return self(q), self(k)
+        self, x: Float[Tensor, "batch head n d_head"], positions: Int[Tensor, "#batch n"]
+    ) -> Float[Tensor, "batch head n d_head"]:
+        """Queries or keys, each turned by its position."""
+        return self(x, positions[:, None])
 
 
 class RelativePositions(ScorePositions):
@@ -164,33 +232,37 @@ class RelativePositions(ScorePositions):
         max_distance: distances beyond it share a vector.
 
     Raises:
-        ValueError: if max_distance is negative, or a query is not of size d_head.
+        ValueError: if d_head is below 1 or max_distance negative, or a query is not of size d_head.
 
     Source: Shaw et al. 2018, equations 2 and 4.
     """
 
     def __init__(self, d_head: int, max_distance: int):
         super().__init__()
-        if max_distance < 0:
-            raise ValueError(f"max_distance must be at least 0, got {max_distance}")
+        check_whole(1, d_head=d_head)
+        check_whole(0, max_distance=max_distance)
         self.max_distance = max_distance
         self.a = nn.Parameter(torch.randn(2 * max_distance + 1, d_head) * d_head**-0.5)
 
-    def distance(self, n: int) -> Int[Tensor, "n n"]:
-        """How far key j is from query i: j - i. Override it for positions that are no line."""
-        i = torch.arange(n)
-        return i - i[:, None]
+    def distance(
+        self, positions: Int[Tensor, "#batch query 1"], key_positions: Int[Tensor, "#batch 1 key"]
+    ) -> Int[Tensor, "#batch query key"]:
+        """How far a key is from a query: j - i. Override it for positions that are no line."""
+        return key_positions - positions
 
     def bias(
-        self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
-    ) -> Float[Tensor, "batch head n n"]:
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        positions: Int[Tensor, "#batch query"],
+        key_positions: Int[Tensor, "#batch key"],
+    ) -> Float[Tensor, "batch head query key"]:
         """q_i . a_r / sqrt(d_head), computed once for each r and then looked up."""
-        n, d_head = q.shape[-2:]
-        if d_head != self.a.shape[1]:
-            raise ValueError(f"q must be of size {self.a.shape[1]}, got {d_head}")
-        r = self.distance(n).clamp(-self.max_distance, self.max_distance) + self.max_distance
-        each = q @ self.a.T / d_head**0.5  # [batch head n r]
-        return each.gather(-1, r.to(q.device).expand(*each.shape[:-1], n))
+        d_head = self.a.shape[1]
+        self._check(q, positions, key_positions, d_head=d_head)
+        r = self.distance(positions[:, :, None], key_positions[:, None])
+        r = r.clamp(-self.max_distance, self.max_distance) + self.max_distance
+        each = (q / d_head**0.5) @ self.a.T  # [batch head query r]
+        return each.gather(-1, r[:, None].expand(*each.shape[:-1], -1))
 
 
 class Alibi(ScorePositions):
@@ -214,21 +286,23 @@ class Alibi(ScorePositions):
 
     def __init__(self, n_heads: int):
         super().__init__()
-        if n_heads < 1:
-            raise ValueError(f"n_heads must be at least 1, got {n_heads}")
+        check_whole(1, n_heads=n_heads)
         below = 1 << (n_heads.bit_length() - 1)
         steps = [8 * (i + 1) / below for i in range(below)]
         steps += [4 * (2 * i + 1) / below for i in range(n_heads - below)]
         self.register_buffer("slopes", 2.0 ** -torch.tensor(steps), persistent=False)
 
     def bias(
-        self, q: Float[Tensor, "batch head n d_head"], k: Float[Tensor, "batch kv_head n d_head"]
-    ) -> Float[Tensor, "1 head n n"]:
-        """- slope_l |i - j|, the same for every sentence."""
-        if q.shape[1] != len(self.slopes):
-            raise ValueError(f"q must have {len(self.slopes)} heads, got {q.shape[1]}")
-        i = torch.arange(q.shape[-2], device=q.device)
-        return (-self.slopes[:, None, None] * (i - i[:, None]).abs())[None].to(q)
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        positions: Int[Tensor, "#batch query"],
+        key_positions: Int[Tensor, "#batch key"],
+    ) -> Float[Tensor, "#batch head query key"]:
+        """- slope_l |i - j|; far keys stay apart in half precision too, since it is in float32."""
+        self._check(q, positions, key_positions, n_heads=len(self.slopes))
+        far = (key_positions[:, None] - positions[:, :, None]).abs()
+        dtype = torch.promote_types(q.dtype, torch.float32)
+        return -self.slopes[:, None, None].to(dtype) * far[:, None]
 
 
 def tree_distance(parents: list[int]) -> Int[Tensor, "n n"]:

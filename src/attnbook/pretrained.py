@@ -14,10 +14,12 @@ def minilm() -> tuple[Any, Any]:
     """MiniLM, a small encoder of the BERT family, and its tokenizer.
 
         batch = tokenizer(["We wash our cats."], padding=True, return_tensors="pt")
-        weights = model(**batch, output_attentions=True).attentions
+        with recorded(model, type(model.encoder.layer[0].attention.self)) as weights:
+            model(**batch)
 
-    `weights` then is a tuple of a tensor `[batch head query key]` for each layer. Padding is
-    attended by nobody: `batch["attention_mask"]` is 0 there.
+    `weights` then has a tensor `[batch head query key]` for each layer, as
+    `weights["encoder.layer.0.attention.self"]`. Padding is attended by nobody:
+    `batch["attention_mask"]` is 0 there.
 
     Returns:
         The model, a `BertModel` in evaluation mode which computes its attention step by step, as

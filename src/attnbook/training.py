@@ -1,59 +1,68 @@
-"""One training loop for every model of the book, checkpoints that survive a kill, schedules, and a
-loss."""
+"""One training loop for every model of the book, checkpoints that survive a kill, and schedules."""
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast, send_to_device
-from jaxtyping import Float, Int
-from safetensors import safe_open
+from accelerate.utils import DistributedDataParallelKwargs, send_to_device
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-from tqdm.auto import trange
+from torch.optim import Adam, Optimizer
+from tqdm.auto import tqdm
 
-from attnbook.data import PAD
+from attnbook.checks import check_whole
+from attnbook.decoding import pick
 
 
 @dataclass(frozen=True)
 class Cosine:
-    """A learning rate that rises in a straight line, then falls to zero along half a cosine.
+    """A learning rate that rises in a straight line, then falls along half a cosine.
 
-        lr_t = lr (t + 1) / warmup                                          t < warmup
-        lr_t = lr (1 + cos(pi (t - warmup) / (steps - warmup))) / 2         t < steps
-        lr_t = 0                                                            afterwards
+        lr_t = lr (t + 1) / (warmup + 1)                                            t < warmup
+        lr_t = least + (lr - least) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2   t < steps
+        lr_t = least                                                                afterwards
 
     Args:
-        lr: the highest learning rate.
+        lr: the highest learning rate, of update `warmup`.
         steps: number of updates t = 0 .. steps - 1.
-        warmup: number of updates until the highest rate.
+        warmup: number of updates before the highest rate.
+        least: where the fall ends.
 
     Raises:
-        ValueError: if warmup is not in 0 .. steps - 1.
+        ValueError: if warmup is not in 0 .. steps - 1, least is not in 0 .. lr, or a step is
+            negative.
 
     Source: Loshchilov and Hutter 2017, equation 5.
+
+    In other libraries: `get_cosine_schedule_with_warmup` of `transformers`, whose rise is
+    t / warmup.
     """
 
     lr: float
     steps: int
     warmup: int = 0
+    least: float = 0.0
 
     def __post_init__(self) -> None:
+        check_whole(1, steps=self.steps)
         if not 0 <= self.warmup < self.steps:
             raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
+        if not 0 <= self.least <= self.lr:
+            raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
 
     def __call__(self, step: int) -> float:
-        """The learning rate of an update."""
+        """The learning rate of an update, 0 for the first."""
+        check_whole(0, step=step)
         if step < self.warmup:
-            return self.lr * (step + 1) / self.warmup
-        part = (step - self.warmup) / (self.steps - self.warmup)
-        return self.lr * (1 + math.cos(math.pi * min(part, 1.0))) / 2
+            return self.lr * (step + 1) / (self.warmup + 1)
+        part = min(1.0, (step - self.warmup) / (self.steps - self.warmup))
+        return self.least + (self.lr - self.least) * (1 + math.cos(math.pi * part)) / 2
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class Noam:
         factor: scales the whole curve; 1 in the paper.
 
     Raises:
-        ValueError: if d_model or warmup is below 1.
+        ValueError: if d_model or warmup is below 1, or a step is negative.
 
     Source: Vaswani et al. 2017, equation 3.
     """
@@ -78,171 +87,229 @@ class Noam:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.d_model < 1 or self.warmup < 1:
-            raise ValueError(f"d_model and warmup must be at least 1, got {self}")
+        check_whole(1, d_model=self.d_model, warmup=self.warmup)
 
     def __call__(self, step: int) -> float:
-        """The learning rate of an update."""
+        """The learning rate of an update, 0 for the first."""
+        check_whole(0, step=step)
         t = step + 1
         return self.factor * self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
 
+@dataclass
+class Run:
+    """A training run, as its hooks see it.
+
+    Attributes:
+        model: what is trained.
+        optimizer: what trains it.
+        steps: number of updates in the whole run.
+        losses: the loss of each update so far.
+        settings: what makes this run another than others, in words.
+        is_main: whether this is the first of several processes: the one that writes files.
+    """
+
+    model: nn.Module
+    optimizer: Optimizer
+    steps: int
+    losses: list[float]
+    settings: dict[str, str]
+    is_main: bool
+
+    @property
+    def step(self) -> int:
+        """How many updates have been made."""
+        return len(self.losses)
+
+
+class _Objective(nn.Module):
+    """The loss as a module: what runs on several processes must be called as one."""
+
+    def __init__(self, model: nn.Module, loss: Callable[[Any], Tensor]):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, batch: Any) -> Tensor:
+        value = self.loss(batch)
+        if not isinstance(value, Tensor) or value.ndim:
+            came = list(value.shape) if isinstance(value, Tensor) else value
+            raise ValueError(f"loss must give a scalar, a mean over the batch, got {came}")
+        return value
+
+
 def train(
     model: nn.Module,
-    batch: Callable[[int], Any],
+    batches: Callable[[int], Any],
     loss: Callable[[Any], Tensor],
-    *,
     steps: int,
+    *,
     lr: float | Callable[[int], float],
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = Adam,
+    on_step: Iterable[Callable[[Run], object]] = (),
+    clip: float | None = 1.0,
     seed: int = 0,
-    clip: float = 1.0,
-    checkpoint: str | Path | None = None,
-    checkpoint_every: int = 500,
+    count: Callable[[Any], int | Tensor] | None = None,
 ) -> list[float]:
-    """Train with Adam, by default with a learning rate that falls along half a cosine.
+    """Train, by default with Adam and a learning rate that falls along half a cosine.
 
-    Under `accelerate launch` all processes start from the first one's weights, each takes batches
-    of its own, and the gradients are averaged. Torch's global seed is set anew at every step.
+    Under `accelerate launch` each process takes its share of the rows of every batch, and the
+    gradients are averaged, so that several processes give the losses of one. Torch's global seed is
+    set anew at every step.
 
     Args:
         model: changed in place, on the device that Accelerate chooses; afterwards in evaluation
             mode.
-        batch: gives the batch of a step; must depend on the step alone, so that a run can resume.
-        loss: gives the loss of a batch, a scalar.
+        batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
+            For several processes: tensors with a row a sample, in tuples or mappings.
+        loss: gives the loss of a batch, a scalar: a mean over the batch.
         steps: number of updates.
         lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
             `Cosine` give it (with a checkpoint: something whose text tells it from others).
+        optimizer: makes one of the model's parameters, as `torch.optim.AdamW` does.
+        on_step: hooks, called with the `Run` before the first update and after each: to watch, to
+            evaluate, or a `Checkpoint`.
+        clip: largest norm of the gradient; None: any.
         seed: of what is random inside the model (dropout), with the step.
-        clip: largest norm of the gradient.
-        checkpoint: a safetensors file, written whole every `checkpoint_every` steps and at the end.
-            If it is there at the start, the run goes on from it and ends as an unbroken one would.
-        checkpoint_every: steps between two checkpoints.
+        count: for several processes, how many terms a batch's mean has, so that shares count by
+            them, as tokens of sentences of unequal length. None: its rows.
 
     Returns:
         The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
 
     Raises:
-        ValueError: if `steps` or `checkpoint_every` is below 1, or `checkpoint` belongs to another
-            run: other settings, another number of processes, or another model.
-        FloatingPointError: if a loss is not finite; names the step. The last checkpoint stays.
+        ValueError: if `steps` is below 1, clip is not above 0, or the loss is no scalar.
+        FloatingPointError: if a loss is not finite; names the step.
 
     Source: Kingma and Ba 2015 (Adam).
+
+    In other libraries: `Trainer` of `transformers`, with `on_step` for its callbacks.
     """
-    if steps < 1 or checkpoint_every < 1:
-        raise ValueError(
-            "steps and checkpoint_every must be at least 1,"
-            f" got steps={steps}, checkpoint_every={checkpoint_every}"
-        )
+    check_whole(1, steps=steps)
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip must be above 0, or None for no clipping, got {clip}")
+    if not callable(lr) and not lr >= 0:
+        raise ValueError(f"lr must be at least 0, got {lr}")
     schedule = lr if callable(lr) else Cosine(lr, steps)
-    accelerator = Accelerator(mixed_precision="no")
-    several = accelerator.num_processes > 1
-    model.to(accelerator.device).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=schedule(0))
-    settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip}
-    settings["processes"] = accelerator.num_processes
-    run = {name: str(value) for name, value in settings.items()}
-    path = Path(checkpoint) if checkpoint else None
-    if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    losses = _load(path, model, optimizer, run) if path and path.exists() else []
-    if several:
-        broadcast(list(model.state_dict().values()))
-    shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and accelerator.is_main_process
-    for step in trange(len(losses), steps, initial=len(losses), total=steps, disable=not shown):
-        mine = step * accelerator.num_processes + accelerator.process_index
-        torch.manual_seed(seed * 1_000_003 + mine)
-        value = loss(send_to_device(batch(mine), accelerator.device))
-        if not value.isfinite():
-            raise FloatingPointError(f"the loss is {value.item()} at step {step}")
-        optimizer.zero_grad()
-        accelerator.backward(value)
-        for parameter in model.parameters() if several else ():
-            if parameter.grad is not None:
-                parameter.grad = cast(Tensor, accelerator.reduce(parameter.grad, "mean"))
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
-        for group in optimizer.param_groups:
-            group["lr"] = schedule(step)
-        optimizer.step()
-        losses.append(value.item())
-        due = len(losses) % checkpoint_every == 0 or len(losses) == steps
-        if path and due and accelerator.is_main_process:
-            _save(path, model, optimizer, losses, run)
+    spare = DistributedDataParallelKwargs(find_unused_parameters=True)
+    accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
+    size, index = accelerator.num_processes, accelerator.process_index
+    model.to(accelerator.device)
+    objective, updater = accelerator.prepare(_Objective(model, loss), optimizer(model.parameters()))
+    settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
+    settings["optimizer"] = getattr(optimizer, "__name__", optimizer)
+    words = {name: str(value) for name, value in settings.items()}
+    run = Run(model, updater, steps, [], words, accelerator.is_main_process)
+    hooks = list(on_step)
+    for hook in hooks:
+        hook(run)
+    shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
+    with tqdm(total=steps, initial=run.step, disable=not shown) as bar:
+        while run.step < steps:
+            model.train()  # a hook may have evaluated
+            torch.manual_seed(seed * 1_000_003 + run.step * size + index)
+            batch, share = batches(run.step), torch.tensor(1.0)
+            if size > 1:
+                batch, share = _share(batch, accelerator, count)
+            value = objective(send_to_device(batch, accelerator.device)) * share.to(
+                accelerator.device
+            )
+            if not value.isfinite():
+                raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
+            updater.zero_grad()
+            accelerator.backward(value)
+            if clip is not None:
+                accelerator.clip_grad_norm_(model.parameters(), clip)
+            for group in updater.param_groups:
+                group["lr"] = schedule(run.step)
+            updater.step()
+            run.losses.append(cast(Tensor, accelerator.reduce(value.detach(), "mean")).item())
+            bar.update()
+            for hook in hooks:
+                hook(run)
     model.eval()
-    return losses
+    return run.losses
 
 
-def label_smoothing_loss(
-    logits: Float[Tensor, "*batch vocab"],
-    target: Int[Tensor, "*batch"],
-    smoothing: float = 0.0,
-    *,
-    ignore_index: int = PAD,
-) -> Float[Tensor, ""]:
-    """Cross-entropy against the right token mixed with a little of every token, in nats a token.
+def _share(
+    batch: Any, accelerator: Accelerator, count: Callable[[Any], int | Tensor] | None
+) -> tuple[Any, Tensor]:
+    """This process's rows of a batch, and what its mean counts in the mean of all processes."""
+    first = batch
+    while not isinstance(first, Tensor):
+        first = next(iter(first.values() if isinstance(first, dict) else first))
+    size, n = accelerator.num_processes, len(first)
+    if n < size:
+        raise ValueError(f"batches must have a row for each of {size} processes, got {n}")
+    mine = pick(batch, torch.arange(accelerator.process_index, n, size))
+    terms = torch.as_tensor(
+        float(len(range(accelerator.process_index, n, size)) if count is None else count(mine)),
+        device=accelerator.device,
+    )
+    return mine, size * terms / cast(Tensor, accelerator.reduce(terms, "sum"))
 
-        loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
 
-    averaged over the targets that count; NaN if none does.
+class Checkpoint:
+    """A hook for `train` that keeps the run in a file, so that it goes on after a kill.
+
+    At the start the run is loaded, if it is there, and then ends as an unbroken one would. It is
+    written whole every `every` updates and at the end, or not at all.
 
     Args:
-        logits: `[... vocab]`, P = softmax(logits).
-        target: `[...]` token ids.
-        smoothing: how much of the probability goes to all tokens, 0 to 1; 0.1 in the paper.
-        ignore_index: targets of this id do not count.
+        path: a safetensors file: weights, the optimizer's moments, and the losses so far.
+        every: updates between two writes.
 
     Raises:
-        ValueError: if smoothing is out of range.
-
-    Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+        ValueError: if `every` is below 1; when called, if the file belongs to another run: other
+            settings, another number of processes, or another model.
     """
-    if not 0 <= smoothing <= 1:
-        raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
-    return cross_entropy(
-        logits.reshape(-1, logits.shape[-1]),
-        target.reshape(-1),
-        ignore_index=ignore_index,
-        label_smoothing=smoothing,
-    )
 
+    def __init__(self, path: str | Path, every: int = 500):
+        check_whole(1, every=every)
+        self.path, self.every = Path(path), every
 
-def _save(
-    path: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Adam,
-    losses: list[float],
-    run: dict[str, str],
-) -> None:
-    """Write weights, Adam's moments and losses to a file beside `path`, then move it into place."""
-    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
-    for i, moments in optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{i}.{name}": value for name, value in moments.items()}
-    tensors["losses"] = torch.tensor(losses, dtype=torch.float64)
-    partial = path.with_name(path.name + ".partial")
-    save_file({k: v.detach().cpu().clone() for k, v in tensors.items()}, partial, metadata=run)
-    os.replace(partial, path)
+    def __call__(self, run: Run) -> None:
+        """Load before the first update, save when it is time."""
+        if not run.step:
+            if self.path.exists():
+                self._load(run)
+        elif run.is_main and (run.step % self.every == 0 or run.step == run.steps):
+            self._save(run)
 
+    def _save(self, run: Run) -> None:
+        """Write to a file beside `path`, then move it into place."""
+        tensors = {f"model.{name}": value for name, value in run.model.state_dict().items()}
+        for i, moments in run.optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"optimizer.{i}.{name}"] = torch.as_tensor(value)
+        tensors["losses"] = torch.tensor(run.losses, dtype=torch.float64)
+        kept = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(self.path.name + ".partial")
+        save_file(kept, partial, metadata=run.settings)
+        os.replace(partial, self.path)
 
-def _load(
-    path: Path, model: nn.Module, optimizer: torch.optim.Adam, run: dict[str, str]
-) -> list[float]:
-    """Load what `_save` wrote into model and optimizer; returns the losses so far."""
-    with safe_open(path, "pt") as file:
-        if file.metadata() != run:
-            raise ValueError(f"checkpoint {path} must be of the run {run}, got {file.metadata()}")
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    losses = tensors.pop("losses").tolist()
-    moments: dict[int, dict[str, Tensor]] = {}
-    weights: dict[str, Tensor] = {}
-    for name, value in tensors.items():
-        kind, rest = name.split(".", 1)
-        if kind == "model":
-            weights[rest] = value
-        else:
-            i, moment = rest.split(".")
-            moments.setdefault(int(i), {})[moment] = value
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(f"checkpoint {path} must fit the model: {error}") from None
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
-    return losses
+    def _load(self, run: Run) -> None:
+        try:
+            with safe_open(self.path, "pt") as file:
+                settings = file.metadata()
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"checkpoint {self.path} must be a checkpoint: {error}") from None
+        if settings != run.settings:
+            wanted = f"checkpoint {self.path} must be of the run {run.settings}"
+            raise ValueError(f"{wanted}, got {settings}")
+        losses = tensors.pop("losses").tolist()
+        weights, moments = {}, {}
+        for name, value in tensors.items():
+            kind, rest = name.split(".", 1)
+            if kind == "model":
+                weights[rest] = value
+            else:
+                i, moment = rest.split(".")
+                moments.setdefault(int(i), {})[moment] = value
+        try:
+            run.model.load_state_dict(weights)
+        except RuntimeError as error:
+            raise ValueError(f"checkpoint {self.path} must fit the model: {error}") from None
+        run.optimizer.load_state_dict(run.optimizer.state_dict() | {"state": moments})
+        run.losses[:] = losses

@@ -18,7 +18,7 @@ PLAIN = re.compile(r"[\w.-]+")  # what comes back from a table as it was
 def folder() -> Path:
     """Where the tables are: in the installed package, or in `book/experiments` of a checkout."""
     package = Path(__file__).parent
-    installed = package / "tables"
+    installed = package / "table_files"
     return installed if installed.is_dir() else package.parents[1] / "book" / "experiments"
 
 
@@ -49,9 +49,9 @@ def store(name: str, rows: Iterable[Mapping[str, object]]) -> Path:
                 writer.writerow(columns)
             if set(row) != set(columns):
                 raise ValueError(f"rows must have the same columns, {columns}, got {list(row)}")
-            odd = [text for text in map(str, (*row, *row.values())) if not PLAIN.fullmatch(text)]
-            if odd:
-                raise ValueError(f"rows must hold only letters, digits, _, . and -, got {odd}")
+            strange = [t for t in map(str, (*row, *row.values())) if not PLAIN.fullmatch(t)]
+            if strange:
+                raise ValueError(f"rows must hold only letters, digits, _, . and -, got {strange}")
             writer.writerow([row[column] for column in columns])
             file.flush()
     if not columns:

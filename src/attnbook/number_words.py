@@ -10,15 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from num2words import num2words
 from torch import Tensor
 
-PAD, BOS, EOS = 0, 1, 2
-SPECIALS = ("<pad>", "<s>", "</s>")
+from attnbook.checks import check_range, check_whole
+from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+
 MAX_DIGITS = 12
 
 ENGLISH_SCALES = ("", "thousand", "million", "billion")
@@ -115,10 +115,10 @@ def number_pair(number: int) -> NumberPair:
         number: 0 up to 999,999,999,999.
 
     Raises:
-        ValueError: if the number is out of range.
+        ValueError: if the number is out of range, or no whole number.
     """
-    if not 0 <= number < 10**MAX_DIGITS:
-        raise ValueError(f"number must lie in 0..{10**MAX_DIGITS - 1}, got {number}")
+    check_whole(0, number=number)
+    check_range(0, 10**MAX_DIGITS - 1, number=number)
     if number == 0:
         return NumberPair(0, ("zero",), ("null",), ((0, 0),))
     english: list[tuple[str, object]] = []
@@ -156,73 +156,6 @@ def has_unsettled_german(number: int) -> bool:
     return any(group > 1 and group % 100 == 1 for group in groups)
 
 
-class Vocabulary:
-    """Words to token ids and back; ids 0, 1, 2 are padding, start and end.
-
-    Args:
-        words: the words, in the order of their ids from 3 on; doubles are an error.
-
-    Raises:
-        ValueError: if a word occurs twice or is one of the special tokens.
-    """
-
-    def __init__(self, words: Iterable[str]):
-        self.tokens = (*SPECIALS, *words)
-        self._ids = {token: i for i, token in enumerate(self.tokens)}
-        if len(self._ids) != len(self.tokens):
-            doubles = sorted({t for t in self.tokens if self.tokens.count(t) > 1})
-            raise ValueError(f"words must be distinct and not special, got twice: {doubles}")
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def encode(self, words: Iterable[str]) -> list[int]:
-        """Token ids of words; a KeyError names a word that is not in the vocabulary."""
-        try:
-            return [self._ids[word] for word in words]
-        except KeyError as error:
-            raise KeyError(f"word {error.args[0]!r} is not among the {len(self)} tokens") from None
-
-    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> list[str]:
-        """Words of token ids, from after a start token up to the end token or padding."""
-        words = []
-        for i in map(int, ids):
-            if i in (PAD, EOS):
-                break
-            if i != BOS:
-                words.append(self.tokens[i])
-        return words
-
-
-def pad_batch(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch token"]:
-    """Stack token sequences of different lengths, padded at the end with `PAD`.
-
-    Args:
-        sequences: one list of token ids per sentence.
-
-    Raises:
-        ValueError: if there is no sequence.
-    """
-    if not sequences:
-        raise ValueError("sequences must hold at least one sequence, got none")
-    batch = torch.full((len(sequences), max(map(len, sequences))), PAD)
-    for row, sequence in zip(batch, sequences, strict=True):
-        row[: len(sequence)] = torch.tensor(sequence, dtype=torch.long)
-    return batch
-
-
-class Batch(NamedTuple):
-    """Padded token ids of a batch of sentence pairs.
-
-    Attributes:
-        source: `[batch source]`, the words alone.
-        target: `[batch target]`, from start token to end token.
-    """
-
-    source: Int[Tensor, "batch source"]
-    target: Int[Tensor, "batch target"]
-
-
 class Numbers:
     """The translation task: English number words to German morphemes.
 
@@ -236,14 +169,17 @@ class Numbers:
             a scale word that the training lengths lack).
 
     Raises:
-        ValueError: if `max_digits` is not in 1..12.
+        ValueError: if `max_digits` is not in 1..12, or `held_out` is negative.
     """
 
     def __init__(
         self, max_digits: int = 9, *, held_out: int = 100, seed: int = 0, extra: Sequence[int] = ()
     ):
-        if not 1 <= max_digits <= MAX_DIGITS:
-            raise ValueError(f"max_digits must lie in 1..{MAX_DIGITS}, got {max_digits}")
+        check_whole(1, max_digits=max_digits)
+        check_whole(0, held_out=held_out)
+        check_range(1, MAX_DIGITS, max_digits=max_digits)
+        for number in extra:
+            number_pair(number)
         self.held_out = {d: self._choose(d, held_out, seed) for d in range(1, MAX_DIGITS + 1)}
         self._hidden = {n for d in range(2, MAX_DIGITS + 1) for n in self.held_out[d]}
         self.max_digits = max_digits
@@ -277,16 +213,20 @@ class Numbers:
         """German: about thirty-five morphemes and the three special tokens."""
         return Vocabulary(GERMAN_MORPHEMES)
 
-    def encode(self, numbers: Iterable[int]) -> Batch:
+    def encode(self, numbers: Iterable[int]) -> Pairs:
         """Token ids of numbers: sources as they are, targets between start and end token."""
         pairs = [number_pair(number) for number in numbers]
-        return Batch(
-            pad_batch([self.source_vocab.encode(p.source) for p in pairs]),
-            pad_batch([[BOS, *self.target_vocab.encode(p.target), EOS] for p in pairs]),
+        source, target = self.source_vocab, self.target_vocab
+        return Pairs(
+            pad_batch([source.encode(p.source) for p in pairs], source.pad),
+            pad_batch(
+                [[target.bos, *target.encode(p.target), target.eos] for p in pairs], target.pad
+            ),
         )
 
-    def batch(self, step: int, *, batch_size: int = 64, seed: int = 0) -> Batch:
+    def batch(self, step: int, *, batch_size: int = 64, seed: int = 0) -> Pairs:
         """The training batch of a step, a function of `seed` and `step` alone."""
+        check_whole(1, batch_size=batch_size)
         rng = random.Random(f"batch {seed} {step}")
         numbers: list[int] = []
         while len(numbers) < batch_size:
@@ -297,65 +237,3 @@ class Numbers:
             if number not in self._hidden:
                 numbers.append(number)
         return self.encode(numbers)
-
-
-UNASKED = -100  # a target that no loss counts: cross_entropy's default `ignore_index`
-
-
-class Sequences(NamedTuple):
-    """A batch of sequences with a target at each token.
-
-    Attributes:
-        tokens: `[batch n]` token ids.
-        targets: `[batch n]` the class to predict at each token, `UNASKED` where there is none.
-    """
-
-    tokens: Int[Tensor, "batch n"]
-    targets: Int[Tensor, "batch n"]
-
-
-def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Sequences:
-    """Random letters; the target at each is the letter that stands `distance` places before it.
-
-    A task of exact distance: which letters stand where says nothing, only positions do.
-
-    Args:
-        n: number of letters in a sequence; they are drawn from 16.
-        seed: of the letters.
-        batch: number of sequences.
-        distance: 1 to n - 1; the first letters, which have none so far back, have no target.
-
-    Raises:
-        ValueError: if distance is out of range.
-    """
-    if not 1 <= distance < n:
-        raise ValueError(f"distance must lie in 1..{n - 1}, got {distance}")
-    letters = torch.randint(16, (batch, n), generator=torch.Generator().manual_seed(seed))
-    targets = torch.full_like(letters, UNASKED)
-    targets[:, distance:] = letters[:, :-distance]
-    return Sequences(letters, targets)
-
-
-def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
-    """Assignments and questions, `a=3 c=1 a=5 a?`; the target of a question is the latest value.
-
-    A task of recency: a question must find its name, and among its assignments the last. There are
-    8 names and 8 values; a token is `9 name + value`, and `9 name + 8` for a question. Half of the
-    tokens are questions; those of a name that has no value yet have no target.
-
-    Args:
-        n: number of tokens in a sequence.
-        seed: of the tokens.
-        batch: number of sequences.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    names, values = torch.randint(8, (2, batch, n), generator=generator)
-    asks = torch.rand(batch, n, generator=generator) < 0.5
-    targets = torch.full_like(names, UNASKED)
-    current = torch.full((batch, 8), UNASKED)  # the value of each name so far
-    for i in range(n):
-        name = names[:, i, None]
-        known = current.gather(1, name)
-        targets[:, i] = torch.where(asks[:, i], known[:, 0], UNASKED)
-        current.scatter_(1, name, torch.where(asks[:, i, None], known, values[:, i, None]))
-    return Sequences(9 * names + torch.where(asks, 8, values), targets)

@@ -4,16 +4,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import test_block
 import test_transformer as sound
 import torch
 
-from attnbook import transformer
-from attnbook.gallery import ERRORS, _StepByStep, patient
-from attnbook.transformer import MODERN, TINY, Transformer
+from attnbook import block, transformer
+from attnbook.bugs import ERRORS, patient
+from attnbook.config import TINY, TransformerConfig
+from attnbook.recording import recorded
+from attnbook.transformer import Transformer
 
 # The tests that catch each error when the package itself has it.
 CATCHES: dict[str, list[Callable[[], None]]] = {
-    "A": [lambda: sound.TestParity().test_whole_model("pre", "relu")],
+    "A": [lambda: sound.test_the_whole_model_is_pytorchs("pre", "relu")],
     "B": [lambda: sound.TestEveryConfig().test_future_tokens_change_nothing(sound.SMALL)],
     "C": [sound.test_the_loss_counts_words_and_the_end_but_no_padding],
     "D": [
@@ -22,19 +25,14 @@ CATCHES: dict[str, list[Callable[[], None]]] = {
             sound.SMALL
         ),
     ],
-    "E": [lambda: sound.TestParity().test_encoder_block("pre", "relu")],
+    "E": [lambda: test_block.TestParity().test_encoder_block("pre", "relu")],
 }
-WHOLE = [
-    lambda: sound.TestParity().test_encoder_block("pre", "relu"),
-    lambda: sound.TestParity().test_decoder_block("pre", "relu"),
-    lambda: sound.TestParity().test_whole_model("pre", "relu"),
-]
 
 
 def break_package(patch: pytest.MonkeyPatch, letter: str) -> None:
     """Put the error where the sound class stands."""
     healthy, broken = ERRORS[letter]
-    for module in (transformer, sound):
+    for module in (block, transformer, sound):
         if hasattr(module, healthy.__name__):
             patch.setattr(module, healthy.__name__, broken)
 
@@ -49,14 +47,6 @@ def test_our_tests_catch_it(letter: str, monkeypatch: pytest.MonkeyPatch) -> Non
                 check()
 
 
-def test_attention_in_steps_is_sound_but_for_the_step_that_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(transformer, "MultiHeadAttention", _StepByStep)
-    for check in WHOLE:
-        check()
-
-
 @pytest.mark.parametrize("letter", ERRORS)
 def test_a_patient_has_the_same_weights_and_other_results(letter: str) -> None:
     ours = sound.model()
@@ -64,7 +54,7 @@ def test_a_patient_has_the_same_weights_and_other_results(letter: str) -> None:
     ill = patient(letter, ours)
     for name, value in ill.state_dict().items():
         assert torch.equal(value, before[name])
-    batch = sound.Batch(sound.sources(), torch.tensor([[1, 5, 6, 2, 0], [1, 7, 3, 4, 2]]))
+    batch = sound.Pairs(sound.sources(), torch.tensor([[1, 5, 6, 2, 0], [1, 7, 3, 4, 2]]))
     assert abs(ill.loss(batch) - ours.loss(batch)) > 1e-4
     assert type(ours) is Transformer and ours.loss(batch) == sound_copy(ours).loss(batch)
     ill.loss(batch).backward()  # it learns, in its way
@@ -77,16 +67,41 @@ def sound_copy(ours: Transformer) -> Transformer:
     return copy
 
 
+@pytest.mark.parametrize("letter", "BE")
+def test_attention_is_ill_whatever_the_configuration(letter: str) -> None:
+    """One step is replaced; grouped keys, norms and positions stay as they are."""
+    config = sound.EVERY[-1]
+    ours = sound.model(config)
+    source, target = sound.sources(), sound.targets()
+    with recorded(ours) as well:
+        ours(source, target)
+    with recorded(ill := patient(letter, ours)) as ailing:
+        ill(source, target)
+    path = "decoder.stack.blocks.0.attention"
+    assert well[path].shape == ailing[path].shape
+    assert (well[path] - ailing[path]).abs().max() > 1e-3
+
+
+def test_only_cross_attention_takes_its_softmax_over_the_wrong_axis() -> None:
+    ours, source, target = sound.model(), sound.sources(), sound.targets()
+    with recorded(ill := patient("D", ours)) as weights:
+        ill(source, target)
+    for path, found in weights.items():
+        words = found.sum(-1), found.sum(-2)
+        columns = words[1][0]  # the first sentence has no padding
+        if path.endswith("cross"):
+            torch.testing.assert_close(columns, torch.ones_like(columns))
+        else:
+            torch.testing.assert_close(words[0], torch.ones_like(words[0]))
+
+
 @pytest.mark.parametrize(
     ("letter", "config", "message"),
     [
-        ("F", TINY, "letter must be one of A, B, C, D, E, got 'F'"),
+        ("F", TINY, "letter must be one of 'A', 'B', 'C', 'D', 'E', got 'F'"),
         ("A", replace(TINY, positions="none"), "model must have a SinusoidalPositions"),
-        ("E", MODERN, "model must have a MultiHeadAttention, and heads as in TINY"),
     ],
 )
-def test_what_cannot_be_broken(
-    letter: str, config: transformer.TransformerConfig, message: str
-) -> None:
+def test_what_cannot_be_broken(letter: str, config: TransformerConfig, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        patient(letter, Transformer(5, 6, config))
+        patient(letter, sound.model(config))

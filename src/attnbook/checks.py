@@ -1,0 +1,103 @@
+"""Bad input gets a ValueError that names the argument, what was expected, and what came."""
+
+from collections.abc import Collection
+from math import inf
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
+    """Compare tensors with the shapes that they must have, and with each other.
+
+        check_shapes(q=(q, "batch query d"), k=(k, "batch key d"), d=8)
+
+    Args:
+        named: a tensor with the words of its dimensions, or the known size of a word. The same word
+            means the same size everywhere; `#word` may also be 1; a first `...` stands for any
+            dimensions, a later `#...` for what broadcasts to them.
+
+    Returns:
+        The size of each word.
+    """
+    sizes = {name: value for name, value in named.items() if not isinstance(value, tuple)}
+    front: list[int] = []
+    for name, value in named.items():
+        if not isinstance(value, tuple):
+            continue
+        tensor, wanted = value
+        words, shape = wanted.split(), list(tensor.shape)
+        known = {word: sizes[word] for word in (w.strip("#") for w in words) if word in sizes}
+        fits = True
+        if words[0].endswith("..."):
+            first, *words = words
+            n = max(0, len(shape) - len(words))
+            if first == "...":
+                front = shape[:n]
+            else:
+                known = {"...": front, **known}
+                pairs = zip(shape[:n], front[len(front) - n :], strict=False)
+                fits = n <= len(front) and all(size in (1, most) for size, most in pairs)
+            shape = shape[n:]
+        fits = fits and len(words) == len(shape)
+        for word, size in zip(words, shape, strict=False):
+            if not (word.startswith("#") and size == 1):
+                fits = fits and sizes.setdefault(word.strip("#"), size) == size
+        if not fits:
+            sized = ", ".join(f"{word} = {size}" for word, size in known.items())
+            raise ValueError(
+                f"{name} must be [{wanted}]{sized and f' with {sized}'}, got {list(tensor.shape)}"
+            )
+    return sizes
+
+
+def check_mask(mask: Tensor, /, **named: int | tuple[Tensor, str]) -> None:
+    """As `check_shapes`, for a mask, which must also be boolean."""
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask must be boolean, True = may attend, got {mask.dtype}")
+    check_shapes(**named)
+
+
+def check_whole(least: int, **values: Any) -> None:
+    """Arguments that must be whole numbers, and not below `least`."""
+    for name, value in values.items():
+        whole = isinstance(value, (Integral, torch.SymInt)) and not isinstance(value, bool)
+        if not whole or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def check_range(least: float | int, most: float | int, **values: Any) -> None:
+    """Arguments that must be numbers in least .. most: no NaN, and not infinite."""
+    for name, value in values.items():
+        if not least <= value <= most or value == inf:
+            wanted = f"lie in {least}..{most}" if most < inf else f"be finite, at least {least}"
+            raise ValueError(f"{name} must {wanted}, got {value}")
+
+
+def check_choice(choices: Collection[object], **values: object) -> None:
+    """Arguments that must be one of some values."""
+    for name, value in values.items():
+        if value not in choices:
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}"
+            )
+
+
+def check_ids(
+    name: str, ids: Tensor, vocab_size: int | None = None, wanted: str = "batch token"
+) -> None:
+    """Token ids must be whole numbers, in a tensor of the wanted shape, and below `vocab_size`."""
+    check_shapes(**{name: (ids, wanted)})
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        raise ValueError(f"{name} must be token ids, whole numbers, got {ids.dtype}")
+    if not ids.numel():
+        raise ValueError(f"{name} must hold at least one token, got {list(ids.shape)}")
+    if vocab_size is None or torch.compiler.is_compiling():
+        return
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= vocab_size:
+        raise ValueError(
+            f"{name} must be token ids in 0..{vocab_size - 1}, got {low if low < 0 else high}"
+        )

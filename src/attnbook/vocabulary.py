@@ -1,0 +1,124 @@
+"""Words and their ids, and batches of token ids. The special tokens belong to the vocabulary."""
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnbook.checks import check_choice, check_ids
+
+IGNORED = -100  # a target that no loss counts: cross_entropy's default `ignore_index`
+
+
+class Vocabulary:
+    """Words to token ids and back, three of them special: padding, start and end.
+
+    Args:
+        words: the words, distinct, in the order of their ids. Special tokens that are not among
+            them come first: by default the ids 0, 1, 2.
+        pad: fills up shorter sentences of a batch.
+        bos: begins a sentence.
+        eos: ends it; it may be the same token (in GPT-2's vocabulary one serves all three).
+
+    Attributes:
+        tokens: all of them, in the order of their ids.
+        pad, bos, eos: the ids of the special tokens.
+
+    Raises:
+        ValueError: if a word occurs twice, or is no string.
+
+    In other libraries: `transformers` calls the ids `pad_token_id`, `bos_token_id`, `eos_token_id`.
+    """
+
+    def __init__(
+        self, words: Iterable[str], *, pad: str = "<pad>", bos: str = "<s>", eos: str = "</s>"
+    ):
+        words = tuple(words)
+        if strange := [word for word in (*words, pad, bos, eos) if not isinstance(word, str)]:
+            raise ValueError(f"words must be strings, got {strange[0]!r}")
+        specials = (token for token in dict.fromkeys((pad, bos, eos)) if token not in words)
+        self.tokens = (*specials, *words)
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            doubles = sorted({token for token in words if words.count(token) > 1})
+            raise ValueError(f"words must be distinct, got twice: {doubles}")
+        self.pad, self.bos, self.eos = (self._ids[token] for token in (pad, bos, eos))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, words: Iterable[str]) -> list[int]:
+        """Token ids of words; a KeyError names a word that is not in the vocabulary."""
+        try:
+            return [self._ids[word] for word in words]
+        except KeyError as error:
+            raise KeyError(f"word {error.args[0]!r} is not among the {len(self)} tokens") from None
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> list[str]:
+        """Words of token ids, from after a start token up to the end token or padding."""
+        words, ids = [], torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
+        if ids.numel():
+            check_ids("ids", ids, len(self), "token")
+        for place, i in enumerate(ids.tolist()):
+            if i == self.bos and place == 0:
+                continue
+            if i in (self.pad, self.eos):
+                break
+            words.append(self.tokens[i])
+        return words
+
+
+def pad_batch(
+    sequences: Sequence[Sequence[int]], pad: int, *, side: Literal["left", "right"] = "right"
+) -> Int[Tensor, "batch token"]:
+    """Stack token sequences of different lengths, filled up with padding.
+
+    Args:
+        sequences: one list of token ids per sentence.
+        pad: id of padding, as `vocab.pad`.
+        side: where the padding stands. Prompts to be continued have it on the left.
+
+    Raises:
+        ValueError: if there is no sequence, an id is no whole number, or `side` is another word.
+    """
+    check_choice(("left", "right"), side=side)
+    if not sequences:
+        raise ValueError("sequences must hold at least one sequence, got none")
+    if strange := [i for row in ([pad], *sequences) for i in row if not isinstance(i, Integral)]:
+        raise ValueError(f"sequences and pad must be token ids, whole numbers, got {strange[0]!r}")
+    longest = max(map(len, sequences))
+    filled = []
+    for sequence in sequences:
+        padding = [pad] * (longest - len(sequence))
+        filled.append([*padding, *sequence] if side == "left" else [*sequence, *padding])
+    return torch.tensor(filled, dtype=torch.long)
+
+
+class Pairs(NamedTuple):
+    """A batch of sentence pairs, for a model that reads one and writes the other.
+
+    Attributes:
+        source: `[batch source]` token ids, the words alone.
+        target: `[batch target]` token ids, from start token to end token.
+    """
+
+    source: Int[Tensor, "batch source"]
+    target: Int[Tensor, "batch target"]
+
+
+class Sequences(NamedTuple):
+    """A batch of sequences with a target at each token, for a language model or a tagger.
+
+    Attributes:
+        tokens: `[batch token]` token ids.
+        targets: `[batch token]` what to predict at each token, `IGNORED` where there is nothing; of
+            a language model the token that comes next.
+
+    In other libraries: `input_ids` and `labels` of `transformers`.
+    """
+
+    tokens: Int[Tensor, "batch token"]
+    targets: Int[Tensor, "batch token"]

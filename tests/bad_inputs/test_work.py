@@ -1,0 +1,86 @@
+"""Bad input to training, measuring and the texts: the error says what is wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from attnbook import pretrained, source, tables
+from attnbook.metrics import evaluate, link_offsets
+from attnbook.number_words import Numbers, number_pair
+from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.speeches import speeches, windows
+from attnbook.training import Checkpoint, Cosine, Noam, train
+from attnbook.vocabulary import Pairs
+
+TASK = Numbers(3)
+LINEAR = nn.Linear(2, 1)
+
+
+def run(**changed: Any) -> list[float]:
+    options = {"steps": 2, "lr": 0.1} | changed
+    loss = options.pop("loss", lambda x: LINEAR(x).mean())
+    return train(LINEAR, lambda step: torch.ones(3, 2), loss, **options)
+
+
+def translator() -> Seq2Seq:
+    return Seq2Seq(Encoder(TASK.source_vocab, 4), Decoder(TASK.target_vocab, 4))
+
+
+EMPTY = Pairs(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 4, dtype=torch.long))
+CALLS: list[tuple[Callable[[], object], str]] = [
+    (lambda: run(steps=0), "steps must be a whole number of at least 1, got 0"),
+    (lambda: run(steps=2.0), "steps must be a whole number of at least 1, got 2.0"),
+    (lambda: run(clip=0), "clip must be above 0, or None for no clipping, got 0"),
+    (lambda: run(clip=-1.0), "clip must be above 0"),
+    (lambda: run(clip=float("nan")), "clip must be above 0"),
+    (lambda: run(lr=-0.1), "lr must be at least 0, got -0.1"),
+    (lambda: run(lr=float("nan")), "lr must be at least 0, got nan"),
+    (lambda: run(loss=LINEAR), "loss must give a scalar, a mean over the batch"),
+    (lambda: run(loss=lambda x: 0.5), "loss must give a scalar, .* got 0.5"),
+    (lambda: Checkpoint("a", every=0), "every must be a whole number of at least 1, got 0"),
+    (lambda: Cosine(0.1, 0), "steps must be a whole number of at least 1, got 0"),
+    (lambda: Cosine(0.1, 10, warmup=10), "warmup must lie in 0..9, got 10"),
+    (lambda: Cosine(0.1, 10, warmup=-1), "warmup must lie in 0..9, got -1"),
+    (lambda: Cosine(0.1, 10, least=0.2), "least must lie in 0..0.1, the lr, got 0.2"),
+    (lambda: Cosine(0.1, 10)(-1), "step must be a whole number of at least 0, got -1"),
+    (lambda: Noam(0, 10), "d_model must be a whole number of at least 1, got 0"),
+    (lambda: Noam(512, 0), "warmup must be a whole number of at least 1, got 0"),
+    (lambda: Noam(512, 10)(-1), "step must be a whole number of at least 0, got -1"),
+    (lambda: evaluate(translator(), EMPTY), "batch must hold at least one sentence"),
+    (
+        lambda: link_offsets(torch.zeros(2, 3, 2), [number_pair(42)]),
+        "pairs must be one for each of 2 sentences, got 1",
+    ),
+    (lambda: link_offsets(torch.zeros(3, 2), []), r"weights must be \[batch target source\]"),
+    (
+        lambda: link_offsets(torch.zeros(1, 2, 2), [number_pair(8_675_309)]),
+        "weights must have a row for each of 11 words of pair 0, got 2",
+    ),
+    (lambda: speeches("test"), "split must be one of 'train', 'validation', got 'test'"),
+    (lambda: windows("train", 0, 0), "n must be a whole number of at least 1, got 0"),
+    (lambda: windows("train", 5, 0, batch_size=0), "batch_size must be a whole number"),
+    (lambda: tables.store("x", []), "rows must be at least one, got none"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS, ids=[message for _, message in CALLS])
+def test_calls(
+    call: Callable[[], object], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(tables, "folder", lambda: tmp_path)
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_what_is_no_value_error() -> None:
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 0"):
+        run(loss=lambda x: LINEAR(x).mean() * torch.nan)
+    with pytest.raises(FileNotFoundError, match=r"one of .*, got 'nothing'"):
+        tables.load("nothing")
+    with pytest.raises(TypeError, match="obj must be a function, class or module, got 3"):
+        source.source(3)
+    with pytest.raises(AttributeError):
+        pretrained.copy_bert_attention(nn.Linear(2, 2))

@@ -1,0 +1,52 @@
+"""What the checks let pass; what they say of the rest is in bad_inputs."""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnbook.checks import (
+    check_choice,
+    check_ids,
+    check_mask,
+    check_range,
+    check_shapes,
+    check_whole,
+)
+
+T = torch.zeros
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sizes"),
+    [
+        ({"q": (T(2, 3, 5), "batch query d"), "d": 5}, {"batch": 2, "query": 3, "d": 5}),
+        ({"q": (T(2, 3), "batch n"), "k": (T(3, 2), "n batch")}, {"batch": 2, "n": 3}),
+        ({"m": (T(1, 1, 4), "#batch #query key"), "batch": 2, "query": 3}, {"key": 4}),
+        ({"m": (T(1, 4), "#batch key"), "v": (T(2, 4), "batch key")}, {"batch": 2, "key": 4}),
+        ({"x": (T(7, 6, 5), "... d")}, {"d": 5}),
+        ({"x": (T(5), "... d")}, {"d": 5}),
+        ({"x": (T(2, 3, 5), "... d"), "m": (T(3, 5), "#... d")}, {"d": 5}),
+        ({"x": (T(2, 3, 5), "... d"), "m": (T(2, 1, 5), "#... d")}, {"d": 5}),
+        ({"x": (T(2, 3, 5), "... d"), "m": (T(5), "#... d")}, {"d": 5}),
+        ({"x": (T(2, 0), "batch n")}, {"batch": 2, "n": 0}),
+    ],
+)
+def test_shapes_that_fit_give_their_sizes(shapes: dict[str, Any], sizes: dict[str, int]) -> None:
+    found = check_shapes(**shapes)
+    assert sizes.items() <= found.items()
+
+
+def test_masks_ids_and_numbers_that_fit() -> None:
+    check_mask(T(2, 3).bool(), mask=(T(2, 3).bool(), "batch key"), key=3)
+    check_whole(1, d=1, n=np.int64(7))
+    check_whole(-3, n=-3)
+    check_range(0, 1, share=0, other=1.0, third=np.float32(0.5))
+    check_range(0, inf, eps=1e30)
+    check_choice(("left", "right"), side="right")
+    check_choice({"a": 1}, letter="a")
+    check_ids("tokens", torch.tensor([[0, 4]]), 5)
+    check_ids("tokens", torch.tensor([0, 4], dtype=torch.int8), 5, "token")
+    check_ids("tokens", torch.tensor([[-1, 99]]))  # of any vocabulary
