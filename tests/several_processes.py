@@ -13,6 +13,7 @@ from attnbook.config import TINY
 from attnbook.number_words import Numbers
 from attnbook.training import train
 from attnbook.transformer import Transformer
+from attnbook.vocabulary import Pairs
 
 rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
 torch.manual_seed(int(rank))  # the first process's weights must win
@@ -21,15 +22,22 @@ model = Transformer(task.source_vocab, task.target_vocab, TINY)
 model.register_parameter("idle", torch.nn.Parameter(torch.ones(2)))
 model.encoder.stack.norm.requires_grad_(False)
 pad = task.target_vocab.pad
+rows = []  # how many sentences each step has
+
+
+def loss(batch: Pairs) -> torch.Tensor:
+    rows.append(len(batch.source))
+    return model.loss(batch)
+
 
 losses = train(
     model,
     lambda step: task.batch(step, batch_size=7),
-    model.loss,
+    loss,
     steps=20,
     lr=0.1,
     optimizer=torch.optim.SGD,  # Adam would make steps of the noise where a gradient is zero
     count=lambda batch: (batch.target[:, 1:] != pad).sum(),
 )
-found = {**model.state_dict(), "losses": torch.tensor(losses)}
+found = {**model.state_dict(), "losses": torch.tensor(losses), "rows": torch.tensor(rows)}
 save_file(found, f"{sys.argv[1]}/{size}-{rank}.safetensors")

@@ -178,7 +178,7 @@ def test_heads_against_loops(positions, n_kv_heads, causal, qk_norm):
 
     def head(name, h):
         """A head's vectors of one map, and normalised, as the equations say."""
-        linear = attention.get_submodule(name)
+        linear: Any = attention.get_submodule(name)
         rows = slice(5 * h, 5 * h + 5)
         vectors = x @ linear.weight[rows].T + linear.bias[rows]
         if qk_norm and name != "v":
@@ -332,7 +332,8 @@ def test_a_query_does_not_see_a_strange_token_that_it_may_not_attend_to(
     each = torch.rand(2, 7, 7) < 0.5
     each[:, 4] = True
     both = {"mask": each, "causal": True}
-    for options in (ahead, padding, {"mask": each}, both):
+    every: list[dict[str, Any]] = [ahead, padding, {"mask": each}, both]
+    for options in every:
         allowed = options.get("mask", torch.ones(1, 1, 7, dtype=torch.bool)).expand(2, 7, 7)
         if "causal" in options:
             allowed = allowed & causal_mask(7)
@@ -343,14 +344,15 @@ def test_a_query_does_not_see_a_strange_token_that_it_may_not_attend_to(
 
 
 @PATHS
-def test_a_strange_value_alone_is_not_seen(stepwise):
-    """The key is sound: its score is a number, and its weight is 0."""
+@pytest.mark.parametrize("part", ["k", "v"])
+def test_a_strange_key_or_value_alone_is_not_seen(part, stepwise):
+    """Of the other the numbers are sound: a hidden score is NaN, or a weight 0 meets a NaN."""
     attention, x = MultiHeadAttention(24, 4), torch.randn(2, 7, 24)
     mask = torch.arange(7).ne(4).expand(2, 7, 7).clone()
     mask[:, 5] = True
     clean = run(attention, x, mask=mask, stepwise=stepwise)
-    spoil = lambda _module, _inputs, v: v.index_fill(1, torch.tensor([4]), torch.nan)  # noqa: E731
-    attention.v.register_forward_hook(spoil)
+    spoil = lambda _module, _inputs, t: t.index_fill(1, torch.tensor([4]), torch.nan)  # noqa: E731
+    attention.get_submodule(part).register_forward_hook(spoil)
     found = run(attention, x, mask=mask, stepwise=stepwise)
     blind = torch.arange(7).ne(5)
     assert (found - clean)[:, blind].abs().max() < 1e-6

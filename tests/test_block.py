@@ -18,6 +18,7 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RotaryEmbedding
 
+from attnbook.attention import MultiHeadAttention
 from attnbook.block import Block, FeedForward
 from attnbook.config import (
     BERT,
@@ -29,6 +30,7 @@ from attnbook.config import (
     VASWANI_2017,
     TransformerConfig,
 )
+from attnbook.positions import Rotary
 from attnbook.recording import recorded
 
 BATCH, SOURCE, TARGET = 2, 7, 5
@@ -356,3 +358,13 @@ def test_configs_are_frozen_and_the_presets_are_the_papers_and_a_tiny_one() -> N
     # Two attentions of four maps, the network, three norms, with all biases.
     expected = 2 * 4 * (512 * 512 + 512) + (2 * 512 * 2048 + 2048 + 512) + 3 * 2 * 512
     assert sum(p.numel() for p in block.parameters()) == expected
+
+
+def test_rotary_positions_are_as_the_config_says() -> None:
+    x = torch.randn(BATCH, TARGET, 12)
+    for pairing in ("half", "interleaved"):
+        config = replace(SMALL, positions="rotary", rotary_base=50.0, rotary_pairing=pairing)
+        block = Block(config)
+        alone = MultiHeadAttention(12, 3, positions=Rotary(4, 50.0, pairing))
+        alone.load_state_dict(block.attention.state_dict())
+        close(block.attention(x), alone(x))

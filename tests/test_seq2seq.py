@@ -42,7 +42,7 @@ def model(kind="additive", source_vocab=ENGLISH, target_vocab=GERMAN):
     return Seq2Seq(encoder, decoder(target_vocab, 6, score(), n_layers=n_layers)).eval()
 
 
-def watched(m, source, target):
+def watched(m, source, target) -> tuple[torch.Tensor, Any]:
     """Logits, and weights `[batch target source]` or None where nothing is attended."""
     if m.decoder.attention is None:
         return m(source, target), None

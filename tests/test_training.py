@@ -228,6 +228,8 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
         assert done.returncode == 0, done.stderr
     names = ("1-0", "2-0", "2-1")
     alone, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in names)
+    rows = [part.pop("rows") for part in (alone, first, second)]
+    assert rows[0].equal(rows[1] + rows[2])
     for name, value in alone.items():
         assert first[name].equal(second[name])
         torch.testing.assert_close(first[name], value, atol=1e-5, rtol=0)

@@ -4,6 +4,7 @@ weights, and generation with a cache.
 All sizes differ, so that a transposed or mistaken dimension fails.
 """
 
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -197,6 +198,18 @@ def test_the_embedding_is_scaled_placed_and_normalised_as_the_config_says() -> N
         assert isinstance(stack.embedding_norm, nn.Identity) != norm
 
 
+def test_the_last_norm_stands_where_the_config_says() -> None:
+    for norm, asked in product(("pre", "post", "none"), (None, True, False)):
+        config = replace(SMALL, norm=norm, final_norm=asked)
+        stack = randomise(TransformerEncoder(ENGLISH, config)).stack
+        seen = []
+        stack.blocks[-1].register_forward_hook(lambda _, args, out: seen.append(out))  # noqa: B023
+        out = stack(sources())
+        wanted = norm == "pre" if asked is None else asked
+        close(out, stack.norm(seen[0]))
+        assert out.equal(seen[0]) != wanted
+
+
 def test_learned_positions_end_where_the_config_says() -> None:
     encoder = TransformerEncoder(ENGLISH, replace(SMALL, positions="learned", max_len=SOURCE - 1))
     with pytest.raises(ValueError, match="x must have at most 6 tokens"):
@@ -314,3 +327,40 @@ def test_translation_with_a_cache_is_translation_without(config: TransformerConf
     for path, found_weights in weights.items():
         rows = ~(tokens[:, :-1] == PAD) if path.startswith("decoder") else source != PAD
         close(found_weights.transpose(1, 2)[rows], at_once[path].transpose(1, 2)[rows])
+
+
+def test_each_key_of_a_translation_is_computed_once() -> None:
+    ours: Any = model()
+    counts: Counter[str] = Counter()
+    for path, module in ours.named_modules():
+        if path.endswith(".k"):
+            module.register_forward_hook(
+                lambda _, inputs, out, path=path: counts.update({path: inputs[0].shape[1]})
+            )
+    written = ours.translate(sources(), max_len=6, beam=3).tokens.shape[1]
+    assert len(counts) == 3 * SMALL.n_layers and written > 1
+    for path, count in counts.items():
+        own = path.startswith("decoder") and path.endswith("attention.k")
+        assert count == (written if own else SOURCE), path
+
+
+@torch.no_grad()
+def test_other_ids_change_nothing_but_the_ids() -> None:
+    """The same words in another order, the special ones in the middle."""
+    order = torch.arange(WORDS).roll(4)
+    other, ids = Vocabulary([GERMAN.tokens[i] for i in order]), order.argsort()
+    config = replace(SMALL, final_norm=False)  # its bias would favour one word
+    ours: Any = randomise(Transformer(GERMAN, GERMAN, config))
+    theirs: Any = Transformer(other, other, config)
+    theirs.load_state_dict(ours.state_dict())
+    for stack in (theirs.encoder.stack, theirs.decoder.stack):
+        stack.embedding.weight.copy_(stack.embedding.weight[order])
+    source = torch.randint(3, WORDS, (20, SOURCE))
+    source[::2, 4:] = PAD
+    target = torch.cat([torch.full((20, 1), BOS), source], dim=1)
+    close(theirs(ids[source], ids[target])[..., ids], ours(source, target))
+    close(theirs.loss(Pairs(ids[source], ids[target])), ours.loss(Pairs(source, target)))
+    for beam in (1, 3):
+        expected = ours.translate(source, 6, beam=beam).tokens
+        assert theirs.translate(ids[source], 6, beam=beam).tokens.equal(ids[expected])
+        assert (expected == PAD).any()

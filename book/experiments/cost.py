@@ -9,7 +9,8 @@ convolution is causal.
 
 - ms, wall_ms: medians of `PASSES` passes, in which the layers take turns; processor time on one
   thread does not count programs beside, wall time does.
-- bytes: the most that a pass holds at once, beyond the parameters and their gradients (`most_bytes`).
+- bytes: the most that a pass holds at once, beyond the parameters and their gradients
+  (`costs.most_bytes`).
 - operations: multiplications and additions in matrix products and convolutions
   (`costs.operations`, for which fused attention counts as its products step by step).
 """

@@ -13,8 +13,8 @@ from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
 from attnbook.scores import Score
 
-# The keys, values and positions that each attention of a model has computed so far.
-Cache = dict[nn.Module, tuple[Tensor, Tensor, Tensor]]
+Kept = tuple[Tensor, Tensor, Tensor]  # keys, values and positions that are computed
+Cache = dict[nn.Module, Kept]  # of each attention of a model
 STEPS = ("scores", "weights", "combine")
 
 
@@ -74,12 +74,7 @@ def combine(
 def scaled_dots(
     q: Float[Tensor, "*batch query d_head"], k: Float[Tensor, "*batch key d_head"]
 ) -> Float[Tensor, "*batch query key"]:
-    """Queries and keys to scores, q k^T / sqrt(d_head), in float32 at least: half would overflow.
-
-    Args:
-        q: `[... query d_head]`.
-        k: `[... key d_head]`.
-    """
+    """Scores q k^T / sqrt(d_head), in float32 at least: half precision would overflow."""
     dtype = torch.promote_types(q.dtype, torch.float32)
     return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
 
@@ -173,10 +168,7 @@ class ScoredAttention(Attention):
         """
         scores = self.scores(query, prepared)
         check_shapes(keys=(keys, "batch key d_key"), scores=(scores, "batch 1 key"))
-        if mask is not None:
-            check_mask(mask, scores=(scores, "batch 1 key"), mask=(mask, "batch key"))
-            mask = mask[:, None]
-        weights = self.weights(scores, mask)
+        weights = self.weights(scores, None if mask is None else mask[:, None])
         if self.record is not None:
             self.record(weights)
         return self.combine(weights, keys)[:, 0]
@@ -332,12 +324,7 @@ class MultiHeadAttention(Attention):
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
 
-    def _keys(
-        self,
-        asked: Tensor,
-        positions: Tensor,
-        past: tuple[Tensor, Tensor, Tensor] | None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _keys(self, asked: Tensor, positions: Tensor, past: Kept | None) -> Kept:
         """Keys, values and positions of what is asked, behind those of the past."""
         k, v = self.k_norm(self._split(self.k(asked))), self._split(self.v(asked))
         if self.positions:

@@ -167,13 +167,8 @@ class Encoder(nn.Module):
             raise ValueError(f"d_model must be even for two directions, got {d_model}")
         self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
         self.embedding = nn.Embedding(len(vocab), d_model)
-        self.rnn = nn.GRU(
-            d_model,
-            d_model // 2 if two_way else d_model,
-            n_layers,
-            bidirectional=two_way,
-            batch_first=True,
-        )
+        size = d_model // 2 if two_way else d_model
+        self.rnn = nn.GRU(d_model, size, n_layers, bidirectional=two_way, batch_first=True)
 
     def forward(self, source: Int[Tensor, "batch source"]) -> Memory:
         """Read the sentences; padding at the end changes nothing, only padding gives zeros."""
@@ -252,13 +247,8 @@ class Decoder(nn.Module):
         """What the first step begins with: each layer's state, the memory, and its keys."""
         if memory.last is None:
             raise ValueError("memory must have each layer's last state, got None")
-        check_shapes(
-            states=(memory.states, "batch source d_model"),
-            mask=(memory.mask, "batch source"),
-            last=(memory.last, "batch n_layers d_model"),
-            d_model=self.d_model,
-            n_layers=self.n_layers,
-        )
+        sizes, last = {"n_layers": self.n_layers}, (memory.last, "batch n_layers d_model")
+        check_shapes(states=(memory.states, "batch source d_model"), last=last, **sizes)
         prepared = None if self.attention is None else self.attention.prepare(memory.states)
         return memory.last, memory, prepared
 
@@ -432,14 +422,9 @@ class Seq2Seq(nn.Module):
             source: `[batch source]` token ids.
             max_len, beam, length_penalty: as for `beam_search`.
         """
-        vocab, state = self.decoder.vocab, self.decoder.start(self.read(source))
-        start = torch.full_like(source[:, :1], vocab.bos)
+        vocab, step = self.decoder.vocab, self.decoder.step
+        state = self.decoder.start(self.read(source))
+        bos = torch.full_like(source[:, :1], vocab.bos)
         return beam_search(
-            self.decoder.step,
-            state,
-            start,
-            max_len,
-            vocab,
-            beam=beam,
-            length_penalty=length_penalty,
+            step, state, bos, max_len, vocab, beam=beam, length_penalty=length_penalty
         )

@@ -57,7 +57,7 @@ class Cosine:
             raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
 
     def __call__(self, step: int) -> float:
-        """The learning rate of an update, 0 for the first."""
+        """The learning rate of an update; `step` 0 is the first."""
         check_whole(0, step=step)
         if step < self.warmup:
             return self.lr * (step + 1) / (self.warmup + 1)
@@ -90,7 +90,7 @@ class Noam:
         check_whole(1, d_model=self.d_model, warmup=self.warmup)
 
     def __call__(self, step: int) -> float:
-        """The learning rate of an update, 0 for the first."""
+        """The learning rate of an update; `step` 0 is the first."""
         check_whole(0, step=step)
         t = step + 1
         return self.factor * self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)

@@ -1,5 +1,7 @@
 """Bad input to norms: the error says what is wrong."""
 
+# pyright: reportArgumentType=false
+
 import re
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """Bad input to recurrent models: the error says what is wrong."""
 
+# pyright: reportArgumentType=false, reportOptionalSubscript=false
+
 import re
 from collections.abc import Callable
 

@@ -1,5 +1,7 @@
 """Bad input to the tasks about positions: the error says what is wrong."""
 
+# pyright: reportArgumentType=false
+
 import re
 from collections.abc import Callable
 
