@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all run text assets claims widgets experiments address lint format bench lock clean
+.PHONY: help book serve test test-all planted run text assets claims widgets experiments address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -26,6 +26,9 @@ test: .venv/.test node_modules/.package-lock.json  ## set up and check everythin
 
 test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination; half an hour more
 	@$(PY) -m tools.suite --full
+
+planted: .venv/.test node_modules/.package-lock.json  ## plant the errors of tests/planted.toml one at a time: the tests must see each
+	@$(PY) -m tools.planted
 
 run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or all of them
 	@$(PY) -m tools.chapters run $(CHAPTER)

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -5,6 +7,7 @@ from attnbook.decoding import Hypotheses
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import Numbers, number_pair
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.vocabulary import Pairs, Vocabulary
 
 TASK = Numbers(4)
 VOCAB = TASK.target_vocab
@@ -65,3 +68,19 @@ def test_link_offsets_of_gold_shifted_and_uneven_maps():
 def test_link_offsets_needs_a_pair_for_each_sentence():
     with pytest.raises(ValueError, match="pairs must be one for each of 2 sentences, got 1"):
         link_offsets(torch.zeros(2, 3, 2), [number_pair(42)])
+
+
+def test_a_sentence_with_a_wrong_word_is_not_exact():
+    oracle = Oracle()
+    oracle.answers[0, 0] = VOCAB.encode(["neun"])[0]
+    assert evaluate(oracle, BATCH).exact == 0.75
+
+
+def test_bleu_takes_words_as_they_are_and_punishes_what_is_too_short(monkeypatch):
+    vocab = Vocabulary(["a", "b.", "c-d", "e,", "f"])
+    target = torch.tensor([[vocab.bos, *range(3, 8), vocab.eos]])
+    monkeypatch.setattr(f"{__name__}.VOCAB", vocab)
+    monkeypatch.setattr(f"{__name__}.BATCH", Pairs(torch.tensor([[5, 6]]), target))
+    oracle = Oracle()
+    oracle.answers[0, 4:] = torch.tensor([vocab.eos, vocab.pad])
+    assert evaluate(oracle, BATCH).bleu == pytest.approx(100 * math.exp(1 - 5 / 4))

@@ -111,6 +111,18 @@ def test_tests_may_be_nodes(tree, monkeypatch, capsys) -> None:
     assert "a square: caught by a sign" in said(tree, monkeypatch, capsys)
 
 
+def test_bad_inputs_are_tested_with_types_unchecked(tree, monkeypatch, capsys) -> None:
+    listed(tree, "a square", tests='["tests/bad_inputs/test_sums.py", "tests/test_sums.py"]')
+    (tree / "tests" / "bad_inputs").mkdir()
+    (tree / "tests" / "bad_inputs" / "test_sums.py").write_text(
+        "import os, sums\n"
+        "def test_bad(): assert os.environ['ATTNBOOK_TYPES'] == '0' and sums.double(3) == 6\n"
+    )
+    monkeypatch.delenv("ATTNBOOK_TYPES", raising=False)
+    out = said(tree, monkeypatch, capsys)
+    assert out == "a square: caught by bad_inputs/test_sums.py::test_bad\n1 of 1 caught\n0"
+
+
 def test_what_fails_before_proves_nothing(tree, monkeypatch) -> None:
     listed(tree, "a square")
     (tree / "src" / "sums.py").write_text(SOUND.replace("2 * x", "3 * x"))

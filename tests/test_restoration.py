@@ -114,3 +114,9 @@ def test_text_is_written_as_one_writes_it(task: Restoration) -> None:
 def test_sizes_that_make_no_sense(sizes: tuple[int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Restoration(*sizes)
+
+
+def test_words_are_counted_in_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"train": "We met. We met.", "validation": 4 * "They saw. " + "We met."}
+    monkeypatch.setattr("attnbook.restoration._texts", lambda split: (tuple(atoms(texts[split])),))
+    assert Restoration(n_words=2, n_known=2).vocab.tokens[-2:] == ("we", "met")

@@ -291,6 +291,8 @@ def test_a_figure_without_alt_text_is_caught(nb, check):
     cell = notebooks.code_cells(nb)[3]
     cell.outputs.append(nbformat.v4.new_output("display_data", data={"image/png": "AAAA"}))
     assert "mystnb.image.alt is empty" in check(nb)
+    cell.metadata["mystnb"] = {"image": {"alt": " "}}
+    assert "mystnb.image.alt is empty" in check(nb)
     cell.metadata["mystnb"] = {"image": {"alt": "A line that falls."}}
     assert check(nb) == ""
 

@@ -268,3 +268,9 @@ def test_each_step_draws_its_own_dropout():
     model[0].register_forward_hook(lambda _, inputs, out: seen.append(out == 0))
     train(model, lambda step: torch.ones(1, 40), lambda x: model(x).sum(), steps=3, lr=0.1)
     assert not seen[0].equal(seen[1]) and not seen[1].equal(seen[2])
+
+
+def test_a_checkpoint_keeps_the_end_whatever_its_interval(tmp_path):
+    path = tmp_path / "run.safetensors"
+    losses = run(steps=10, on_step=[Checkpoint(path, every=7)])[1]
+    assert load_file(path)["losses"].tolist() == losses

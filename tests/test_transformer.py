@@ -364,3 +364,16 @@ def test_other_ids_change_nothing_but_the_ids() -> None:
         expected = ours.translate(source, 6, beam=beam).tokens
         assert theirs.translate(ids[source], 6, beam=beam).tokens.equal(ids[expected])
         assert (expected == PAD).any()
+
+
+def test_beam_and_length_penalty_are_handed_on_to_the_search() -> None:
+    """Where all words are nearly alike, the shortest sentence is the likeliest."""
+    ours: Any = model()
+    alone: Any = TransformerDecoder(GERMAN, SMALL).eval()
+    source = torch.randint(3, WORDS, (BATCH, SOURCE))
+    for stack in (ours.decoder.stack, alone.stack):
+        nn.init.constant_(stack.norm.weight, 0.01)
+    for write in (ours.translate, alone.generate):
+        assert (write(source, 5, beam=9).tokens[:, 0] == EOS).all()
+        long = write(source, 5, beam=9, length_penalty=2.0).tokens
+        assert long.shape == (BATCH, 5) and (long[:, :-1] > EOS).all()

@@ -29,7 +29,11 @@ from tools.notebooks import ROOT
 
 PYTEST = [sys.executable, *"-m pytest -x -q -p no:cacheprovider".split()]
 PYTEST += ["--disable-plugin-autoload"]  # to load nbval's takes longer than most tests
-NODE = ["node", "--test", "--test-reporter=tap"]
+RUNNERS = {  # by how a test's name begins
+    "node:": ["node", "--test", "--test-reporter=tap"],
+    "tests/bad_inputs": ["env", "ATTNBOOK_TYPES=0", *PYTEST],
+    "tests/": PYTEST,
+}
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "node_modules", "_build", ".*cache*", "*cache__")
 KEYS = {"id", "file", "find", "replace", "tests"}
 SEEN_BY = re.compile(r"^(?:FAILED|ERROR) (?:tests/)?(.*?)(?: - .*)?$|^not ok \d+ - (.*)$", re.M)
@@ -48,13 +52,15 @@ def read(path: pathlib.Path) -> list[dict]:
 
 def run(tests: list[str], copy: pathlib.Path, limit: float | None) -> tuple[int, str]:
     """Exit status and output of tests; the status is negative if they were stopped after limit."""
-    nodes = {test.removeprefix("node:") for test in tests if test.startswith("node:")}
-    others = dict.fromkeys(test for test in tests if not test.startswith("node:"))
+    commands: dict[str, list[str]] = {}
+    for test in dict.fromkeys(tests):
+        kind = next(start for start in RUNNERS if test.startswith(start))
+        commands.setdefault(kind, [*RUNNERS[kind]]).append(test.removeprefix("node:"))
     # CI: no test is skipped, random, or fails for being slow. Bytecode is told from that of another
     # text by second and size alone, which an error may share.
     own = {"PYTHONPATH": f"{copy}/src", "CI": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     status, said = 0, ""
-    for command in [[*NODE, *nodes]] * bool(nodes) + [[*PYTEST, *others]] * bool(others):
+    for command in commands.values():
         with tempfile.TemporaryFile() as file:
             options = {"cwd": copy, "env": os.environ | own, "start_new_session": True}
             process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, **options)

@@ -63,7 +63,11 @@ def combine(
     Args:
         weights: `[... query key]` alpha.
         values: `[... key d_value]`, shaped to broadcast.
+
+    Raises:
+        ValueError: if they do not fit.
     """
+    check_shapes(weights=(weights, "... query key"), values=(values, "#... key d_value"))
     values = values.to(weights.dtype)
     if finite(values):
         return weights @ values
@@ -75,6 +79,7 @@ def scaled_dots(
     q: Float[Tensor, "*batch query d_head"], k: Float[Tensor, "*batch key d_head"]
 ) -> Float[Tensor, "*batch query key"]:
     """Scores q k^T / sqrt(d_head), in float32 at least: half precision would overflow."""
+    check_shapes(q=(q, "... query d_head"), k=(k, "#... key d_head"))
     dtype = torch.promote_types(q.dtype, torch.float32)
     return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
 
@@ -131,6 +136,9 @@ class ScoredAttention(Attention):
 
     Args:
         score: a score function of `attnbook.scores`.
+
+    Raises:
+        ValueError: if the score is no `Score`; in `forward`, if keys, scores and mask do not fit.
 
     Source: Bahdanau et al. 2015, section 3.1; Luong et al. 2015, section 3.1.
     """
@@ -203,7 +211,7 @@ class MultiHeadAttention(Attention):
         ValueError: if a size is below 1, n_heads does not divide d_model and d_head is not given,
             or n_kv_heads does not divide n_heads; in `forward`, if a vector is not of size d_model,
             if a mask is not boolean with three dimensions and one column for each key, if
-            `positions` or `causal` meets a memory, or if the scheme is made for other heads.
+            `positions` or `causal` meets a memory, or positions, scheme or cache do not fit.
 
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
     `qk_norm` as in Qwen 3; in Henry et al. 2020, whose idea it is, vectors of length 1 and one
@@ -233,6 +241,8 @@ class MultiHeadAttention(Attention):
             raise ValueError(f"n_kv_heads must divide n_heads, {n_heads}, got {n_kv_heads}")
         d_head = d_model // n_heads if d_head is None else d_head
         check_whole(1, d_head=d_head)
+        if not isinstance(positions, ScorePositions | None):
+            raise ValueError(f"positions must be ScorePositions or None, got {positions!r}")
         self.d_model, self.d_head = d_model, d_head
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
         self.q = nn.Linear(d_model, n_heads * d_head, bias)

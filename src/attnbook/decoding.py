@@ -79,8 +79,8 @@ def beam_search(
         length_penalty: 0 compares sums of log-probabilities, 1 their mean over tokens.
 
     Raises:
-        ValueError: if there is no sentence, beam or max_len is below 1, beam is above the number of
-            words to choose from, length_penalty is below 0, or the scores hold NaN.
+        ValueError: if `start` holds no token ids, beam or max_len is below 1, beam is above the
+            number of words to choose from, length_penalty is below 0, or the scores hold NaN.
 
     Source: Sutskever et al. 2014, section 3.2. Vaswani et al. 2017, section 6.1, divide by another
     penalty, ((5 + length) / 6)^0.6, from Wu et al. 2016, section 7.

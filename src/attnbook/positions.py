@@ -73,7 +73,7 @@ class SinusoidalPositions(nn.Module):
         out_i = x_i + p_i
 
     Raises:
-        ValueError: in `forward`, if the vectors are of odd size.
+        ValueError: in `forward`, if the vectors are of odd size, or positions do not fit.
 
     Source: Vaswani et al. 2017, section 3.5.
     """
@@ -287,7 +287,7 @@ class Alibi(ScorePositions):
     def __init__(self, n_heads: int):
         super().__init__()
         check_whole(1, n_heads=n_heads)
-        below = 1 << (n_heads.bit_length() - 1)
+        below = 1 << (int(n_heads).bit_length() - 1)
         steps = [8 * (i + 1) / below for i in range(below)]
         steps += [4 * (2 * i + 1) / below for i in range(n_heads - below)]
         self.register_buffer("slopes", 2.0 ** -torch.tensor(steps), persistent=False)

@@ -221,7 +221,8 @@ class Decoder(nn.Module):
         n_layers: GRU cells on top of each other, as many as the encoder has.
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: if a size is below 1, or the score is no `Score`; in `start`, `step` and
+            `forward`, if memory, state or tokens do not fit.
 
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
     (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
@@ -247,7 +248,8 @@ class Decoder(nn.Module):
         """What the first step begins with: each layer's state, the memory, and its keys."""
         if memory.last is None:
             raise ValueError("memory must have each layer's last state, got None")
-        sizes, last = {"n_layers": self.n_layers}, (memory.last, "batch n_layers d_model")
+        sizes = {"n_layers": self.n_layers, "d_model": self.d_model}
+        last = (memory.last, "batch n_layers d_model")
         check_shapes(states=(memory.states, "batch source d_model"), last=last, **sizes)
         prepared = None if self.attention is None else self.attention.prepare(memory.states)
         return memory.last, memory, prepared
@@ -324,7 +326,7 @@ class LuongDecoder(Decoder):
         n_layers: GRU cells on top of each other, as many as the encoder has.
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: as `Decoder` does, and if there is no score.
 
     Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding;
     there with LSTMs, and no b).
@@ -393,6 +395,9 @@ class Seq2Seq(nn.Module):
         Args:
             batch: of pairs.
             smoothing: how much of the probability goes to all tokens, 0 to 1 (label smoothing).
+
+        Raises:
+            ValueError: if smoothing is not in 0 .. 1, or the batch does not fit the model.
 
         Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
         """

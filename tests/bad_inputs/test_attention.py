@@ -9,7 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.attention import MultiHeadAttention, ScoredAttention, attend
+from attnbook.attention import (
+    MultiHeadAttention,
+    ScoredAttention,
+    attend,
+    combine,
+    scaled_dots,
+)
 from attnbook.masks import causal_mask, padding_mask
 from attnbook.positions import Alibi, RelativePositions, Rotary
 from attnbook.scores import AdditiveScore, DotScore
@@ -74,20 +80,23 @@ BAD = [
         "mask must be [#... key] with ... = [2, 3], key = 6, got [2, 6]",
     ),
     (lambda: attend(torch.tensor(1.0), VALUES[0, 0, 0]), "scores must be [... key], got []"),
+    (lambda: combine(SCORES, VALUES), "values must be [#... key d_value] with ... = [2], key = 6"),
+    (lambda: combine(SCORES, VALUES[:, 0, 1:]), "values must be [#... key d_value]"),
+    (lambda: scaled_dots(KEYS, SCORES), "k must be [#... key d_head] with ... = [2], d_head = 5"),
+    (lambda: scaled_dots(KEYS, VALUES), "k must be [#... key d_head] with ... = [2], d_head = 5"),
     (lambda: ScoredAttention(None), "score must be a Score of attnbook.scores, got None"),
     (lambda: ScoredAttention("dot"), "score must be a Score of attnbook.scores, got 'dot'"),
     (lambda: ScoredAttention(DotScore), "score must be a Score of attnbook.scores, got <class"),
     (lambda: scored(QUERY[:1]), "prepared must be [batch key d_key] with batch = 1"),
     (lambda: scored(other=KEYS[:, 1:]), "must be [batch 1 key]"),
     (lambda: scored(keys=KEYS[0]), "keys must be [batch key d_key], got [6, 5]"),
-    (lambda: scored(mask=ones(6)), "mask must be [batch key] with batch = 2, key = 6, got [6]"),
     (
-        lambda: scored(mask=ones(1, 6)),
-        "mask must be [batch key] with batch = 2, key = 6, got [1, 6]",
+        lambda: scored(mask=ones(6)),
+        "mask must be [#... key] with ... = [2, 1], key = 6, got [6, 1]",
     ),
     (
         lambda: scored(mask=ones(2, 5)),
-        "mask must be [batch key] with batch = 2, key = 6, got [2, 5]",
+        "mask must be [#... key] with ... = [2, 1], key = 6, got [2, 1, 5]",
     ),
     (lambda: scored(mask=torch.ones(2, 6)), "mask must be boolean"),
     (lambda: MultiHeadAttention(24, 5), "n_heads must divide d_model, 24, got 5"),
@@ -98,6 +107,8 @@ BAD = [
     (lambda: heads(n_kv_heads=3), "n_kv_heads must divide n_heads, 4, got 3"),
     (lambda: heads(n_kv_heads=8), "n_kv_heads must divide n_heads, 4, got 8"),
     (lambda: heads(n_kv_heads=0), "n_kv_heads must be a whole number of at least 1, got 0"),
+    (lambda: heads(positions="rotary"), "positions must be ScorePositions or None, got 'rotary'"),
+    (lambda: heads(positions=Rotary), "positions must be ScorePositions or None, got <class"),
     (lambda: heads(qk_norm=-1.0), "eps must be finite, at least 0, got -1.0"),
     (lambda: heads(qk_norm=NAN), "eps must be finite, at least 0, got nan"),
     (

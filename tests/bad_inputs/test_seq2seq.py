@@ -113,7 +113,7 @@ BAD = [
         lambda: read(MEMORY._replace(states=MEMORY.states[..., 1:])),
         "states must be [batch source d_model]",
     ),
-    (lambda: read(MEMORY._replace(mask=MEMORY.mask[:, 1:])), "mask must be [batch source]"),
+    (lambda: read(MEMORY._replace(mask=MEMORY.mask[:, 1:])), "mask must be [#... key]"),
     (lambda: read(MEMORY, TARGET[:1]), "target must be [batch token] with batch = 2, got [1, 4]"),
     (lambda: model()(TOKENS, TARGET[0]), "target must be [batch token], got [4]"),
     (lambda: model()(TOKENS, TARGET[:, :0]), "target must hold at least one token, got [2, 0]"),
