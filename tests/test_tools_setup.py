@@ -315,7 +315,7 @@ def test_the_wheel_made_from_the_sdist_has_every_table(tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     tables = {path.name for path in (ROOT / "book" / "experiments").glob("*.csv")}
     assert tables
-    assert {name for name in names if "/tables/" in name} == {
+    assert {name for name in names if "/table_files/" in name} == {
         f"attnbook/table_files/{name}" for name in tables
     }
     package = ROOT / "src"

@@ -401,8 +401,6 @@ class Seq2Seq(nn.Module):
 
         Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
         """
-        if not 0 <= smoothing <= 1:
-            raise ValueError(f"smoothing must lie in 0..1, got {smoothing}")
         check_range(0, 1, smoothing=smoothing)
         logits = self(batch.source, batch.target[:, :-1])
         return cross_entropy(
