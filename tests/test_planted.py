@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import planted
+from tools.notebooks import ROOT
 
 SOUND = "def double(x):\n    return 2 * x\n\n\ndef half(x):\n    return x / 2\n"
 TESTS = """
@@ -138,3 +139,11 @@ def test_a_list_that_says_too_little_or_one_name_twice_is_refused(tree, change) 
     path.write_text(path.read_text().replace(*change))
     with pytest.raises(SystemExit, match=re.escape("planted.toml: an error has ['file', 'find'")):
         planted.read(path)
+
+
+def test_the_books_own_list_fits_the_code() -> None:
+    """So that who changes a listed line brings the list along."""
+    for error in planted.read(ROOT / "tests" / "planted.toml"):
+        assert (ROOT / error["file"]).read_text("utf-8").count(error["find"]) == 1, error["id"]
+        for test in error["tests"]:
+            assert (ROOT / test.removeprefix("node:").split("::")[0]).is_file(), test

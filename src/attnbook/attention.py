@@ -294,15 +294,15 @@ class MultiHeadAttention(Attention):
         """
         if memory is not None and (causal or self.positions or positions is not None):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
-        asked = x if memory is None else memory
+        origin = x if memory is None else memory
         check_shapes(
-            x=(x, "batch query d_model"), memory=(asked, "batch key d_model"), d_model=self.d_model
+            x=(x, "batch query d_model"), memory=(origin, "batch key d_model"), d_model=self.d_model
         )
         past = None if cache is None else cache.get(self)
-        n, n_keys = x.shape[1], asked.shape[1]
+        n, n_keys = x.shape[1], origin.shape[1]
         if past is not None:
             key = (past[0], "batch head past d_head" if memory is None else "batch head key d_head")
-            check_shapes(asked=(asked, "batch key d_model"), cache=key)
+            check_shapes(origin=(origin, "batch key d_model"), cache=key)
             n_keys += past[0].shape[2] if memory is None else 0
         sizes = {"batch": x.shape[0], "query": n, "key": n_keys}
         if mask is not None:
@@ -313,7 +313,7 @@ class MultiHeadAttention(Attention):
             before = causal_mask(n, n_keys - n).to(x.device)[None]
             mask, causal = before if mask is None else mask & before, False
         if positions is None:
-            positions = torch.arange(n_keys - asked.shape[1], n_keys, device=x.device)[None]
+            positions = torch.arange(n_keys - origin.shape[1], n_keys, device=x.device)[None]
         else:
             check_shapes(positions=(positions, "#batch query"), **sizes)
         positions = positions.expand(x.shape[0], -1)
@@ -321,9 +321,9 @@ class MultiHeadAttention(Attention):
         if self.positions:
             q = self.positions.rotate(q, positions)
         if mask is not None and cache is None:  # what nobody sees has no gradient, even of NaN
-            asked = asked.masked_fill(~mask.any(1)[:, :, None], 0.0)
+            origin = origin.masked_fill(~mask.any(1)[:, :, None], 0.0)
         if past is None or memory is None:
-            past = self._keys(asked, positions, past)
+            past = self._keys(origin, positions, past)
         if cache is not None:
             cache[self] = past
         k, v, key_positions = past
@@ -334,9 +334,9 @@ class MultiHeadAttention(Attention):
     def _split(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
 
-    def _keys(self, asked: Tensor, positions: Tensor, past: Kept | None) -> Kept:
-        """Keys, values and positions of what is asked, behind those of the past."""
-        k, v = self.k_norm(self._split(self.k(asked))), self._split(self.v(asked))
+    def _keys(self, origin: Tensor, positions: Tensor, past: Kept | None) -> Kept:
+        """Keys, values and positions of vectors, behind those of the past."""
+        k, v = self.k_norm(self._split(self.k(origin))), self._split(self.v(origin))
         if self.positions:
             k = self.positions.rotate(k, positions)
         if past is None:

@@ -43,6 +43,8 @@ class Hypotheses(NamedTuple):
         tokens: `[batch target]` what follows the beginning, up to and with the end token, padding
             after it.
         scores: `[batch]` the sum of the log-probabilities of the tokens, in nats.
+
+    In other libraries: `sequences` and `sequences_scores` of `generate` in `transformers`.
     """
 
     tokens: Int[Tensor, "batch target"]

@@ -33,6 +33,8 @@ class LayerNorm(nn.Module):
         ValueError: if d is below 1 or eps below 0; in `forward`, if the vectors are not of size d.
 
     Source: Ba et al. 2016, equation 4; eps as in PyTorch, inside the root.
+
+    In other libraries: `torch.nn.LayerNorm`; gain and bias are gamma and beta in Keras.
     """
 
     def __init__(self, d: int, eps: float = 1e-5, *, affine: bool = True):

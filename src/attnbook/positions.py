@@ -76,6 +76,9 @@ class SinusoidalPositions(nn.Module):
         ValueError: in `forward`, if the vectors are of odd size, or positions do not fit.
 
     Source: Vaswani et al. 2017, section 3.5.
+
+    In other libraries: `MarianSinusoidalPositionalEmbedding` of `transformers`, which has all sines
+    before all cosines.
     """
 
     def forward(
@@ -235,6 +238,8 @@ class RelativePositions(ScorePositions):
         ValueError: if d_head is below 1 or max_distance negative, or a query is not of size d_head.
 
     Source: Shaw et al. 2018, equations 2 and 4.
+
+    In other libraries: `position_embedding_type="relative_key"` of BERT in `transformers` 4.
     """
 
     def __init__(self, d_head: int, max_distance: int):
@@ -280,6 +285,8 @@ class Alibi(ScorePositions):
         ValueError: if n_heads is below 1, or the attention has another number of heads.
 
     Source: Press et al. 2022, section 3.
+
+    In other libraries: `build_alibi_tensor` of BLOOM in `transformers`.
     """
 
     slopes: Tensor

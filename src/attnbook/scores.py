@@ -37,6 +37,8 @@ class DotScore(Score):
         ValueError: if query `[d]` and key `[d]` differ in size.
 
     Source: Luong et al. 2015, section 3.1.
+
+    In other libraries: `keras.layers.Attention`.
     """
 
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key d_key"]:
@@ -82,6 +84,8 @@ class BilinearScore(Score):
         ValueError: if a query or a key is of another size.
 
     Source: Luong et al. 2015, section 3.1.
+
+    In other libraries: `LuongAttention` of TensorFlow Addons.
     """
 
     def __init__(self, d_query: int, d_key: int):
@@ -117,6 +121,9 @@ class AdditiveScore(Score):
         ValueError: if a query or a key is of another size.
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
+
+    In other libraries: `BahdanauAttention` of TensorFlow Addons; Keras's `AdditiveAttention`,
+    which has v alone.
     """
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int):

@@ -45,6 +45,8 @@ class GRUCell(nn.Module):
 
     Source: Cho et al. 2014, equations 5 to 8 (reset "before"); the documentation of `torch.nn.GRU`
     (reset "after").
+
+    In other libraries: `torch.nn.GRUCell`; Keras has both kinds, `GRU(reset_after=...)`.
     """
 
     def __init__(self, d_input: int, d_state: int, reset: Reset = "after"):
@@ -85,6 +87,8 @@ class GRU(nn.Module):
         d_input: size of each x_t.
         d_state: size of each h_t.
         reset: as for `GRUCell`.
+
+    In other libraries: `torch.nn.GRU(batch_first=True)`, whose first result is this one.
     """
 
     def __init__(self, d_input: int, d_state: int, reset: Reset = "after"):
@@ -128,6 +132,8 @@ class Memory(NamedTuple):
         last: `[batch layer d_model]` each layer's state when all is read: after the last word, and
             in a two-way encoder that joined with the backward state at the first word. None where
             nothing is recurrent.
+
+    In other libraries: `encoder_outputs` of `transformers`, with its `attention_mask`.
     """
 
     states: Float[Tensor, "batch source d_model"]
@@ -156,6 +162,8 @@ class Encoder(nn.Module):
 
     Source: Cho et al. 2014, section 2.2; Sutskever et al. 2014, section 2 (layers); Bahdanau et
     al. 2015, section 3.2 (two ways).
+
+    In other libraries: `nn.Embedding` and `nn.GRU(bidirectional=two_way)` of PyTorch.
     """
 
     def __init__(
@@ -227,6 +235,8 @@ class Decoder(nn.Module):
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
     (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
     go to the prediction, through a maxout layer, and s_0 is a layer over the backward state alone).
+
+    In other libraries: `BahdanauAttention` in an `AttentionWrapper` of TensorFlow Addons.
     """
 
     reads_context = True  # whether the lowest cell reads [y_(t-1); c_t], if there is a score
@@ -330,6 +340,8 @@ class LuongDecoder(Decoder):
 
     Source: Luong et al. 2015, section 3, equations 5 to 7 (global attention without input feeding;
     there with LSTMs, and no b).
+
+    In other libraries: `LuongAttention` in an `AttentionWrapper` of TensorFlow Addons.
     """
 
     reads_context = False

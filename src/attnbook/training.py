@@ -80,6 +80,8 @@ class Noam:
         ValueError: if d_model or warmup is below 1, or a step is negative.
 
     Source: Vaswani et al. 2017, equation 3.
+
+    In other libraries: `get_inverse_sqrt_schedule` of `transformers`, `inverse_sqrt` of fairseq.
     """
 
     d_model: int
@@ -107,6 +109,8 @@ class Run:
         losses: the loss of each update so far.
         settings: what makes this run another than others, in words.
         is_main: whether this is the first of several processes: the one that writes files.
+
+    In other libraries: `TrainerState` of `transformers`.
     """
 
     model: nn.Module
@@ -261,6 +265,8 @@ class Checkpoint:
     Raises:
         ValueError: if `every` is below 1; when called, if the file belongs to another run: other
             settings, another number of processes, or another model.
+
+    In other libraries: `ModelCheckpoint` of Lightning, `save_steps` of `transformers`.
     """
 
     def __init__(self, path: str | Path, every: int = 500):

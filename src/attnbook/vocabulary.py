@@ -103,6 +103,8 @@ class Pairs(NamedTuple):
     Attributes:
         source: `[batch source]` token ids, the words alone.
         target: `[batch target]` token ids, from start token to end token.
+
+    In other libraries: `input_ids` and `labels` of a sequence-to-sequence model in `transformers`.
     """
 
     source: Int[Tensor, "batch source"]
