@@ -586,3 +586,23 @@ def test_scores_are_as_large_as_heads_are_wide():
     q, k = torch.randn(2, 4, 5, 10), torch.randn(2, 4, 7, 10)
     expected = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(10)
     assert (attention.scores(q, k) - expected).abs().max() < 1e-5
+
+
+def test_a_step_that_is_a_module_is_refused_as_pytorch_would_hide_it() -> None:
+    attention = MultiHeadAttention(12, 3)
+    for step in ("scores", "weights", "combine"):
+        with pytest.raises(ValueError, match=f"{step} must be a function"):
+            setattr(attention, step, torch.nn.Identity())
+
+
+def test_watching_under_autocast_changes_nothing() -> None:
+    attention = MultiHeadAttention(64, 1)
+    for part in (attention.q, attention.k):
+        part.weight.data = 150 * torch.eye(64)
+    x = torch.randn(2, 5, 64)
+    with torch.autocast("cpu", torch.float16), torch.no_grad():
+        fused = attention(x)
+        with recorded(attention) as weights:
+            watched = attention(x)
+    assert watched.isfinite().all() and weights[""].dtype == torch.float32
+    assert (watched - fused).abs().max() < 0.05

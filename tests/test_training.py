@@ -274,3 +274,19 @@ def test_a_checkpoint_keeps_the_end_whatever_its_interval(tmp_path):
     path = tmp_path / "run.safetensors"
     losses = run(steps=10, on_step=[Checkpoint(path, every=7)])[1]
     assert load_file(path)["losses"].tolist() == losses
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_before_the_update(tmp_path):
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    path = tmp_path / "run.safetensors"
+    with pytest.raises(FloatingPointError, match="the gradient is nan long at step 0"):
+        train(
+            model,
+            lambda step: torch.ones(1, 1),
+            lambda x: model(x).square().sum().sqrt(),  # finite, its gradient at 0 is not
+            4,
+            lr=0.1,
+            on_step=[Checkpoint(path, 1)],
+        )
+    assert model.weight.item() == 0 and not path.exists()

@@ -85,7 +85,7 @@ def test_the_whole_model_is_pytorchs(norm: str, activation: str) -> None:
 @pytest.mark.parametrize("config", EVERY, ids=NAMES)
 class TestEveryConfig:
     def test_future_tokens_change_nothing(self, config: TransformerConfig) -> None:
-        ours, source, target = model(config), sources(), targets()
+        ours, source, target = model(config).double(), sources(), targets()  # small changes, too
         before = ours(source, target)
         for j in range(1, TARGET):
             changed = target.clone()
@@ -165,7 +165,7 @@ def test_embedding_is_output_matrix_and_can_be_shared() -> None:
     shared = Transformer(GERMAN, GERMAN, SMALL, shared=True)
     assert shared.encoder.stack.embedding is shared.decoder.stack.embedding
     assert sum(p.shape == (WORDS, 12) for p in shared.parameters()) == 1
-    with pytest.raises(ValueError, match=r"target_vocab must be source_vocab, of 13 .* got 11"):
+    with pytest.raises(ValueError, match=r"target_vocab must be source_vocab, of 13 .* of 11"):
         Transformer(ENGLISH, GERMAN, SMALL, shared=True)
     large = TransformerDecoder(Vocabulary(map(str, range(500))), replace(SMALL, d_model=48))
     assert abs(large.stack.embedding.weight.std().item() - 48**-0.5) < 0.01
@@ -377,3 +377,57 @@ def test_beam_and_length_penalty_are_handed_on_to_the_search() -> None:
         assert (write(source, 5, beam=9).tokens[:, 0] == EOS).all()
         long = write(source, 5, beam=9, length_penalty=2.0).tokens
         assert long.shape == (BATCH, 5) and (long[:, :-1] > EOS).all()
+
+
+@pytest.mark.parametrize("config", EVERY, ids=NAMES)
+@torch.no_grad()
+def test_a_stack_goes_on_where_its_cache_ends(config: TransformerConfig) -> None:
+    stack: Any = randomise(TransformerDecoder(GERMAN, config)).stack.double()
+    tokens, cache = targets(), {}
+    parts = [
+        stack(tokens[:, part], causal=True, cache=cache) for part in (slice(2), slice(2, None))
+    ]
+    close(torch.cat(parts, dim=1), stack(tokens, causal=True))
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi"])
+@torch.no_grad()
+def test_padding_in_front_moves_no_word(positions: Any) -> None:
+    encoder = TransformerEncoder(ENGLISH, replace(SMALL, positions=positions)).eval()
+    source = sources()[:1]
+    close(encoder(functional.pad(source, (2, 0)))[:, 2:], encoder(source))
+
+
+ONE = Vocabulary("abcdefgh", pad="<e>", bos="<e>", eos="<e>")  # as in GPT-2's vocabulary
+
+
+@torch.no_grad()
+def test_one_token_for_start_end_and_padding() -> None:
+    decoder: Any = randomise(TransformerDecoder(ONE, SMALL))
+    for prompt in ([[0, 2, 3]], [[2, 3, 0, 4]], [[0]]):
+        tokens = torch.tensor(prompt)
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        best = decoder(tokens)[:, -1].log_softmax(-1).max(-1).values
+        close(decoder.generate(tokens, 1, mask=mask).scores, best)
+    inside = torch.tensor([[2, 3, 0, 4]])  # what is no leading run is no padding
+    best = decoder(inside)[:, -1].log_softmax(-1).max(-1).values
+    close(decoder.generate(inside, 1).scores, best)
+    assert decoder.generate(torch.tensor([[0]]), 2).tokens.shape[1] <= 2
+
+
+def test_the_end_counts_in_the_loss_where_it_is_padding_too() -> None:
+    ours = Transformer(ENGLISH, Vocabulary("abcdefg", pad="<e>", eos="<e>"), SMALL).eval()
+    vocab = ours.decoder.vocab
+    target = torch.tensor([[vocab.bos, 3, 4, vocab.eos, vocab.pad]])
+    source = sources()[:1]
+    logp = ours(source, target[:, :-1])[0].log_softmax(-1)
+    expected = -(logp[0, 3] + logp[1, 4] + logp[2, vocab.eos]) / 3
+    torch.testing.assert_close(ours.loss(Pairs(source, target)), expected)
+
+
+def test_one_embedding_is_for_one_vocabulary() -> None:
+    other = Vocabulary([*"ABC", "<pad>", *"DEFGH"])
+    assert len(other) == len(GERMAN)
+    with pytest.raises(ValueError, match="target_vocab must be source_vocab"):
+        Transformer(other, GERMAN, SMALL, shared=True)
+    Transformer(Vocabulary("ABCDEFGH"), GERMAN, SMALL, shared=True)

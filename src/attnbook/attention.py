@@ -1,6 +1,8 @@
 """Attention: the weighted sum of values that a query asks for, once or in many heads."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -81,7 +83,10 @@ def scaled_dots(
     """Scores q k^T / sqrt(d_head), in float32 at least: half precision would overflow."""
     check_shapes(q=(q, "... query d_head"), k=(k, "#... key d_head"))
     dtype = torch.promote_types(q.dtype, torch.float32)
-    return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
+    kind = q.device.type
+    known = torch.amp.is_autocast_available(kind)
+    with torch.autocast(kind, enabled=False) if known else nullcontext():  # it casts products back
+        return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
 
 
 def finite(*tensors: Tensor) -> bool:
@@ -109,6 +114,11 @@ class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.record: Callable[[Tensor], None] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in STEPS and isinstance(value, nn.Module):  # it would be put where no one looks
+            raise ValueError(f"{name} must be a function or a subclass's method, got {value!r}")
+        super().__setattr__(name, value)
 
     def weights(
         self,

@@ -112,7 +112,8 @@ def beam_search(
         logp = torch.where(ended[..., None], over, logp.unflatten(0, (batch, -1)))
         lengths = lengths + ~ended
         total = sums[..., None] + logp  # [batch hypothesis vocab]
-        ranked = (total / lengths[..., None] ** length_penalty).flatten(1)
+        ranked = total / lengths[..., None] ** length_penalty
+        ranked = ranked.masked_fill(total == -inf, -inf).flatten(1)  # a large penalty may be inf
         best = ranked.topk(beam, dim=-1).indices  # [batch beam]
         before, word = best // len(vocab), best % len(vocab)
         if beam > 1:

@@ -48,7 +48,7 @@ def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
     tokens = model.translate(batch.source, max_len=reference.shape[1] + 4).tokens
     found, wanted = ([" ".join(vocab.decode(row)) for row in rows] for rows in (tokens, reference))
     forced = model(batch.source, batch.target[:, :-1]).argmax(-1)
-    counts = reference != vocab.pad
+    counts = vocab.written(reference)
     bleu = BLEU(tokenize="none", force=True, effective_order=True)
     return Quality(
         exact=sum(a == b for a, b in zip(found, wanted, strict=True)) / len(wanted),

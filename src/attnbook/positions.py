@@ -90,7 +90,7 @@ class SinusoidalPositions(nn.Module):
         n = check_shapes(x=(x, "batch token d_model"))["token"]
         if positions is None:
             positions = torch.arange(n, device=x.device)[None]
-        check_shapes(positions=(positions, "#batch token"), batch=len(x), token=n)
+        check_shapes(positions=(positions, "#batch token"), batch=x.shape[0], token=n)
         return x + _waves(positions, x.shape[2]).to(x)
 
 
@@ -129,8 +129,8 @@ class LearnedPositions(nn.Module):
             raise ValueError(f"x must have at most {max_len} tokens, got {n}")
         if positions is None:
             return x + self.embedding.weight[:n]
-        check_shapes(positions=(positions, "#batch token"), batch=len(x), token=n)
-        for place in positions.aminmax() if n else ():
+        check_shapes(positions=(positions, "#batch token"), batch=x.shape[0], token=n)
+        for place in () if torch.compiler.is_compiling() or not n else positions.aminmax():
             check_range(0, max_len - 1, positions=int(place))
         return x + self.embedding(positions)
 

@@ -13,7 +13,7 @@ from attnbook.checks import check_choice, check_ids, check_range, check_shapes, 
 from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
 from attnbook.scores import Score
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.vocabulary import IGNORED, Pairs, Vocabulary
 
 Reset = Literal["after", "before"]
 
@@ -98,6 +98,7 @@ class GRU(nn.Module):
     def load_torch(self, gru: nn.GRU, *, backward: bool = False) -> "GRU":
         """Copy the weights of a `torch.nn.GRU`'s first layer; `backward`: of its direction that
         reads from the end. Returns self."""
+        check_choice(("after",), reset=self.cell.reset)  # PyTorch's
         end = "_l0_reverse" if backward else "_l0"
         weights = gru.state_dict().items()
         try:
@@ -414,13 +415,9 @@ class Seq2Seq(nn.Module):
         Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
         """
         check_range(0, 1, smoothing=smoothing)
-        logits = self(batch.source, batch.target[:, :-1])
-        return cross_entropy(
-            logits.transpose(1, 2),
-            batch.target[:, 1:],
-            ignore_index=self.decoder.vocab.pad,
-            label_smoothing=smoothing,
-        )
+        logits, target = self(batch.source, batch.target[:, :-1]), batch.target[:, 1:]
+        target = target.masked_fill(~self.decoder.vocab.written(target), IGNORED)
+        return cross_entropy(logits.transpose(1, 2), target, label_smoothing=smoothing)
 
     @torch.no_grad()
     def translate(

@@ -182,7 +182,7 @@ def train(
 
     Raises:
         ValueError: if `steps` is below 1, clip is not above 0, or the loss is no scalar.
-        FloatingPointError: if a loss is not finite; names the step.
+        FloatingPointError: if a loss or its gradient is not finite; names the step.
 
     Source: Kingma and Ba 2015 (Adam).
 
@@ -200,7 +200,8 @@ def train(
     model.to(accelerator.device)
     objective, updater = accelerator.prepare(_Objective(model, loss), optimizer(model.parameters()))
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
-    settings["optimizer"] = getattr(optimizer, "__name__", optimizer)
+    name = getattr(optimizer, "__name__", "<lambda>")
+    settings["optimizer"] = optimizer if name == "<lambda>" else name
     words = {name: str(value) for name, value in settings.items()}
     run = Run(model, updater, steps, [], words, accelerator.is_main_process)
     hooks = list(on_step)
@@ -221,8 +222,10 @@ def train(
                 raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
             updater.zero_grad()
             accelerator.backward(value)
-            if clip is not None:
-                accelerator.clip_grad_norm_(model.parameters(), clip)
+            longest = math.inf if clip is None else clip
+            norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
+            if not norm.isfinite():
+                raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
             for group in updater.param_groups:
                 group["lr"] = schedule(run.step)
             updater.step()

@@ -1,5 +1,7 @@
 """The Transformer: blocks put together as encoder, decoder, and encoder-decoder."""
 
+from typing import cast
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -68,6 +70,10 @@ class Stack(nn.Module):
     ) -> Float[Tensor, "batch token d_model"]:
         """Tokens through all blocks; the arguments are those of `Block`."""
         check_ids("tokens", tokens, self.embedding.num_embeddings)
+        first = cast(Block, self.blocks[0]).attention
+        if positions is None and cache and first in cache:
+            past = cache[first][0].shape[2]
+            positions = torch.arange(past, past + tokens.shape[1], device=tokens.device)[None]
         x = self.embedding(tokens)
         if self.config.embedding_scale:
             x = x * self.config.d_model**0.5
@@ -107,7 +113,10 @@ class TransformerEncoder(nn.Module):
     def forward(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token d_model"]:
         """States of the words; those at padding mean nothing."""
         check_ids("tokens", tokens, len(self.vocab))
-        return self.stack(tokens, mask=padding_mask(tokens, self.vocab.pad)[:, None])
+        mask, positions = padding_mask(tokens, self.vocab.pad), None
+        if not torch.compiler.is_compiling() and (mask[:, 1:] & ~mask[:, :-1]).any():
+            positions = positions_of(mask)  # padding before a word does not count
+        return self.stack(tokens, mask=mask[:, None], positions=positions)
 
 
 class TransformerDecoder(nn.Module):
@@ -208,6 +217,7 @@ class TransformerDecoder(nn.Module):
         prompts: Int[Tensor, "batch token"],
         max_len: int,
         *,
+        mask: Bool[Tensor, "batch token"] | None = None,
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> Hypotheses:
@@ -215,14 +225,19 @@ class TransformerDecoder(nn.Module):
 
         Args:
             prompts: `[batch token]`, those that are shorter filled up with padding on the left.
+            mask: `[batch token]` True at words. None: from the first that is no padding on. Needed
+                where padding is the start token too.
             max_len, beam, length_penalty: as for `beam_search`.
 
         Raises:
             ValueError: if a prompt ends in padding, or as `beam_search` does.
         """
         check_ids("prompts", prompts, len(self.vocab))
-        mask = padding_mask(prompts, self.vocab.pad)
-        if not mask[:, -1].all():
+        alone = self.vocab.pad not in (self.vocab.bos, self.vocab.eos)
+        if mask is None:
+            mask = (prompts != self.vocab.pad).cumsum(1) > 0
+            mask[:, -1] |= not alone
+        if not mask[:, -1].all() or (alone and (prompts[:, -1] == self.vocab.pad).any()):
             raise ValueError("prompts must have their padding on the left, got some at the end")
         state = self.start()
         if prompts.shape[1] > 1:
@@ -267,10 +282,10 @@ class Transformer(Seq2Seq):
         *,
         shared: bool = False,
     ):
-        if shared and len(source_vocab) != len(target_vocab):
+        if shared and source_vocab != target_vocab:
             raise ValueError(
                 f"target_vocab must be source_vocab, of {len(source_vocab)} tokens, to share, got"
-                f" {len(target_vocab)}"
+                f" another, of {len(target_vocab)}"
             )
         super().__init__(
             TransformerEncoder(source_vocab, config),

@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnbook.checks import check_choice, check_ids
@@ -49,6 +49,16 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and vars(self) == vars(other)
+
+    def written(self, tokens: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
+        """True up to and with the end token, False at the padding after it."""
+        if self.pad != self.eos:
+            return tokens != self.pad
+        end = tokens == self.eos
+        return end.cumsum(-1) - end.long() == 0
 
     def encode(self, words: Iterable[str]) -> list[int]:
         """Token ids of words; a KeyError names a word that is not in the vocabulary."""
