@@ -108,7 +108,7 @@ def test_without_order_at_most_one_of_each_pair_is_translated():
 
 
 def test_with_order_both_of_each_pair_can_be():
-    """Most runs end at 1.00; one in eight or so stays near a half, and longer training is no cure."""
+    """Most runs end at 1.00; one in eight or so stays near a half, however long it trains."""
     assert any(turned_right(seed, LearnedPositions(8, 64)) > 0.9 for seed in (1, 2, 3))
 
 
