@@ -117,7 +117,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: translator().loss(Pairs(TOKENS, TOKENS[:, :1])), "must hold at least one token"),
     (
         lambda: Transformer(VOCAB, Vocabulary("abc"), SMALL, shared=True),
-        "target_vocab must be source_vocab, of 11 tokens, to share, got 6",
+        "target_vocab must be source_vocab, of 11 tokens, to share, got another, of 6",
     ),
     (lambda: patient("Z", translator()), "letter must be one of"),
     (lambda: patient("A", Transformer(VOCAB, VOCAB, LEARNED)), "model must have a Sinusoidal"),
