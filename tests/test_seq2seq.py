@@ -6,7 +6,15 @@ from torch import nn
 
 from attnbook.recording import recorded
 from attnbook.scores import AdditiveScore, BilinearScore, DotScore, LastKeyScore
-from attnbook.seq2seq import GRU, Decoder, Encoder, GRUCell, LuongDecoder, Seq2Seq
+from attnbook.seq2seq import (
+    GRU,
+    Decoder,
+    Encoder,
+    GRUCell,
+    LuongDecoder,
+    RNNsearchDecoder,
+    Seq2Seq,
+)
 from attnbook.vocabulary import Pairs, Vocabulary
 
 ENGLISH, GERMAN = Vocabulary("abcdefg"), Vocabulary("ABCDEFGH")  # 10 and 11 tokens
@@ -29,8 +37,10 @@ KINDS = {
     "additive": (Decoder, lambda: AdditiveScore(6, 6, 4), False, 1),
     "two-way": (Decoder, lambda: BilinearScore(6, 6), True, 1),
     "luong": (LuongDecoder, DotScore, True, 1),
+    "rnnsearch": (RNNsearchDecoder, lambda: AdditiveScore(6, 6, 4), True, 1),
     "deep plain": (Decoder, lambda: None, False, 2),
     "deep": (Decoder, lambda: AdditiveScore(6, 6, 4), True, 3),
+    "deep rnnsearch": (RNNsearchDecoder, lambda: BilinearScore(6, 6), True, 2),
     "deep luong": (LuongDecoder, lambda: AdditiveScore(6, 6, 4), True, 3),
 }
 
@@ -215,6 +225,42 @@ def test_luong_decoder_against_its_equations():
             read = torch.tanh(combine @ torch.cat([context, state[b]]))
             assert (weights[b, t, : words(b)] - a).abs().max() < 1e-6
             assert (logits[b, t] - (d.out.weight @ read + d.out.bias)).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["rnnsearch", "deep rnnsearch"])
+def test_rnnsearch_against_its_equations_sentence_by_sentence(kind):
+    m = model(kind)
+    d = m.decoder
+    logits, weights = watched(m, SOURCE, TARGET)
+    w_s, w_y, w_c = d.deep.weight.chunk(3, dim=1)  # [12, 6] each: U, V, C
+    for b in range(4):
+        memory = m.encoder(SOURCE[b : b + 1, : words(b)])
+        states = memory.states[0]
+        backward = memory.last[0, :, 3:]  # of each layer, at the first word
+        s = [torch.tanh(d.begin.weight @ row) for row in backward]
+        for t, token in enumerate(TARGET[b]):
+            y = d.embedding.weight[token]
+            scores = d.attention.score(s[-1][None], d.attention.score.prepare(states[None]))[0]
+            a = scores.exp() / scores.exp().sum()
+            c = torch.stack([a[j] * states[j] for j in range(words(b))]).sum(0)
+            u = w_s @ s[-1] + w_y @ y + w_c @ c + d.deep.bias
+            maxout = torch.stack([max(u[2 * k], u[2 * k + 1]) for k in range(6)])
+            assert (weights[b, t, : words(b)] - a).abs().max() < 1e-6
+            assert (logits[b, t] - d.out(maxout)).abs().max() < 1e-6
+            x = torch.cat([y, c])
+            for layer, cell in enumerate(d.cells):
+                x = s[layer] = cell(x[None], s[layer][None])[0]
+
+
+def test_rnnsearch_starts_from_the_backward_states_alone():
+    m = model("rnnsearch")
+    memory = m.encoder(SOURCE)
+    assert memory.last[:, -1, 3:].equal(memory.states[:, 0, 3:])  # read from the end to word 1
+    for half, same in [(slice(0, 3), True), (slice(3, 6), False)]:
+        last = memory.last.clone()
+        last[..., half] += 1
+        before, after = (m.decoder(TARGET, memory._replace(last=v)) for v in (memory.last, last))
+        assert before.equal(after) == same
 
 
 @pytest.mark.parametrize("kind", ["deep", "deep luong"])

@@ -142,6 +142,16 @@ class Memory(NamedTuple):
     last: Float[Tensor, "batch layer d_model"] | None = None
 
 
+def _check_even(d_model: int) -> None:
+    if d_model % 2:
+        raise ValueError(f"d_model must be even for two directions, got {d_model}")
+
+
+def _check_attends(score: Score | None) -> None:
+    if score is None:
+        raise ValueError("score must be a Score of attnbook.scores, got None")
+
+
 class Encoder(nn.Module):
     """Embedding and GRU: one state h_j for each word x_j.
 
@@ -172,8 +182,8 @@ class Encoder(nn.Module):
     ):
         super().__init__()
         check_whole(1, d_model=d_model, n_layers=n_layers)
-        if two_way and d_model % 2:
-            raise ValueError(f"d_model must be even for two directions, got {d_model}")
+        if two_way:
+            _check_even(d_model)
         self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
         self.embedding = nn.Embedding(len(vocab), d_model)
         size = d_model // 2 if two_way else d_model
@@ -234,8 +244,8 @@ class Decoder(nn.Module):
             `forward`, if memory, state or tokens do not fit.
 
     Source: Sutskever et al. 2014, section 2 (without a score); Cho et al. 2014, section 2.2
-    (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; there y_(t-1) and c_t also
-    go to the prediction, through a maxout layer, and s_0 is a layer over the backward state alone).
+    (`LastKeyScore`); Bahdanau et al. 2015, section 3.1 (`AdditiveScore`; all of that model is in
+    `RNNsearchDecoder`).
 
     In other libraries: `BahdanauAttention` in an `AttentionWrapper` of TensorFlow Addons.
     """
@@ -275,6 +285,15 @@ class Decoder(nn.Module):
             layers.append(x)
         return torch.stack(layers, dim=1)
 
+    def look(self, token: Int[Tensor, " batch"], state: State) -> Float[Tensor, "batch d_input"]:
+        """What the lowest cell reads: [y_(t-1); c_t], or y_(t-1) alone without a score."""
+        hidden, memory, prepared = state
+        x = self.embedding(token)
+        if self.attention is None:
+            return x
+        context = self.attention(hidden[:, -1], memory.states, prepared, memory.mask)
+        return torch.cat([x, context], dim=-1)
+
     def advance(
         self, token: Int[Tensor, " batch"], state: State
     ) -> tuple[Float[Tensor, "batch d_model"], State]:
@@ -284,13 +303,9 @@ class Decoder(nn.Module):
             token: `[batch]` the one before.
             state: from `start` or the step before.
         """
-        hidden, memory, prepared = state
-        x = self.embedding(token)
-        if self.attention is not None:
-            context = self.attention(hidden[:, -1], memory.states, prepared, memory.mask)
-            x = torch.cat([x, context], dim=-1)
-        hidden = self.move(x, hidden)
-        return hidden[:, -1], (hidden, memory, prepared)
+        hidden, *read = state
+        hidden = self.move(self.look(token, state), hidden)
+        return hidden[:, -1], (hidden, *read)
 
     def step(
         self, tokens: Int[Tensor, "batch token"], state: State
@@ -315,6 +330,61 @@ class Decoder(nn.Module):
             predictor, state = self.advance(token, state)
             predictors.append(predictor)
         return self.out(torch.stack(predictors, dim=1))
+
+
+class RNNsearchDecoder(Decoder):
+    """The decoder of RNNsearch: it starts from the backward states, and predicts by a deep output.
+
+        s_0 = tanh(W_s b_1)
+        c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_(t-1), h_j)
+        u_t = U s_(t-1) + V y_(t-1) + C c_t
+        m_t = [max(u_t1, u_t2); max(u_t3, u_t4); ...]            a maxout layer
+        P(y_t | x, y before t) = softmax(W m_t + b)
+        s_t = GRU([y_(t-1); c_t], s_(t-1))
+
+    with b_1 `[d_model/2]` the backward state at the first word, W_s `[d_model d_model/2]`, u_t
+    `[2*d_model]`, U, V and C `[2*d_model d_model]`, joined as [U V C] in `deep` with one bias, m_t
+    `[d_model]`, and all else as in `Decoder`. W_s is the same for every layer.
+
+    Args:
+        vocab: of the target.
+        d_model: size of embeddings and of the states of encoder and decoder.
+        score: a score function of `attnbook.scores`, `AdditiveScore` in the paper.
+        n_layers: GRU cells on top of each other, as many as the encoder has; 1 in the paper.
+
+    The encoder must be two-way.
+
+    Raises:
+        ValueError: as `Decoder` does, and if there is no score or d_model is odd.
+
+    Source: Bahdanau et al. 2015, appendix A.2.2 (whose section 3.1 predicts from s_t, not s_(t-1);
+    there 1,000 numbers a direction and a state, 620 an embedding, 500 for the maxout layer, and
+    GRUs with the reset "before").
+
+    In other libraries: GroundHog's `RNNsearch` is the authors' own.
+    """
+
+    def __init__(self, vocab: Vocabulary, d_model: int, score: Score, *, n_layers: int = 1):
+        super().__init__(vocab, d_model, score, n_layers=n_layers)
+        _check_attends(score)
+        _check_even(d_model)
+        self.begin = nn.Linear(d_model // 2, d_model, bias=False)
+        self.deep = nn.Linear(3 * d_model, 2 * d_model)
+
+    def start(self, memory: Memory) -> State:
+        """What the first step begins with; of `memory.last` the backward halves are read."""
+        last, *read = super().start(memory)
+        return torch.tanh(self.begin(last[..., self.d_model // 2 :])), *read
+
+    def advance(
+        self, token: Int[Tensor, " batch"], state: State
+    ) -> tuple[Float[Tensor, "batch d_model"], State]:
+        """One token: look, predict from what the step begins with, then move."""
+        hidden, *read = state
+        x = self.look(token, state)
+        u = self.deep(torch.cat([hidden[:, -1], x], dim=-1))
+        m = u.unflatten(-1, (-1, 2)).amax(-1)  # [batch d_model]
+        return m, (self.move(x, hidden), *read)
 
 
 class LuongDecoder(Decoder):
@@ -349,8 +419,7 @@ class LuongDecoder(Decoder):
 
     def __init__(self, vocab: Vocabulary, d_model: int, score: Score, *, n_layers: int = 1):
         super().__init__(vocab, d_model, score, n_layers=n_layers)
-        if score is None:
-            raise ValueError("score must be a Score of attnbook.scores, got None")
+        _check_attends(score)
         self.combine = nn.Linear(2 * d_model, d_model, bias=False)
 
     def advance(

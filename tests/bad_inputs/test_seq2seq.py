@@ -16,6 +16,7 @@ from attnbook.seq2seq import (
     GRUCell,
     LuongDecoder,
     Memory,
+    RNNsearchDecoder,
     Seq2Seq,
 )
 from attnbook.vocabulary import Pairs, Vocabulary
@@ -100,6 +101,14 @@ BAD = [
     (lambda: Decoder(VOCAB, 6, "dot"), "score must be a Score of attnbook.scores, got 'dot'"),
     (lambda: Decoder(VOCAB, 6, DotScore), "score must be a Score of attnbook.scores, got <class"),
     (lambda: LuongDecoder(VOCAB, 6, None), "score must be a Score of attnbook.scores, got None"),
+    (
+        lambda: RNNsearchDecoder(VOCAB, 6, None),
+        "score must be a Score of attnbook.scores, got None",
+    ),
+    (
+        lambda: RNNsearchDecoder(VOCAB, 7, DotScore()),
+        "d_model must be even for two directions, got 7",
+    ),
     (
         lambda: read(MEMORY._replace(last=None)),
         "memory must have each layer's last state, got None",
