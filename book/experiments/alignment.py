@@ -1,59 +1,56 @@
-"""Chapter 2: where attention points, with one-way and two-way encoders and both decoders.
+"""Chapter 2: where attention points, with one-way and two-way encoders and three decoders.
 
-`make experiments NAME=alignment` trains the additive score as `ladder` does and stores a row for
-each run and length: quality, and the shares of linked morphemes whose strongest weight is on the
-right word, one word late, or one early.
+`make experiments NAME=alignment` trains additive scores as `ladder` does and stores a row for each
+run and length: quality, and shares of linked morphemes by where their strongest weight is. `on_`
+is on the right word: of all, of digits and tens, of scale words (*hundred*, *thousand* ..); `late`
+is one word late, of the digits that stand before a *hundred*.
 """
 
 from collections.abc import Iterator
 from itertools import product
-from multiprocessing import get_context
 
-from ladder import COLUMNS, DECODERS, SEEDS, trained
+from ladder import trained
 
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import number_pair
 from attnbook.recording import recorded
-from attnbook.tables import store
+from attnbook.tables import Experiment
 
-RUNS = [
-    ("additive", decoder, ways, 1, 64, 9, 600, seed)
-    for decoder, ways, seed in product(DECODERS, (1, 2), SEEDS)
-]
+SCALES = ("hundred", "thousand", "million", "billion")
 
 
-def run(settings: tuple) -> list[dict]:
+def run(decoder: str, ways: int, seed: int) -> Iterator[dict]:
     """Train one model and measure it on each length from 1 to 12 digits."""
-    model, task = trained(*settings)
-    rows = []
+    model, task, _ = trained(decoder=decoder, ways=ways, steps=600, seed=seed, lr=0.01)
     for digits, numbers in task.held_out.items():
-        batch = task.encode(numbers)
+        batch, pairs = task.encode(numbers), [number_pair(n) for n in numbers]
         quality = evaluate(model, batch)
         with recorded(model) as weights:
             model(*batch)
-        offsets = link_offsets(weights["decoder.attention"], [number_pair(n) for n in numbers])
-        share = {offset: (offsets == offset).float().mean().item() for offset in (0, 1, -1)}
-        rows.append(
-            {
-                **dict(zip(COLUMNS, settings, strict=True)),
-                "digits": digits,
-                "exact": round(quality.exact, 4),
-                "bleu": round(quality.bleu, 2),
-                "on_word": round(share[0], 4),
-                "one_late": round(share[1], 4),
-                "one_early": round(share[-1], 4),
-            }
-        )
-    print(*settings, [row["on_word"] for row in rows], flush=True)
-    return rows
+        offsets = link_offsets(weights["decoder.attention"], pairs)
+        words = [(*p.source[j : j + 2], "")[:2] for p in pairs for _, j in p.links]
+        scale = offsets.new_tensor([word in SCALES for word, _ in words]).bool()
+        before = offsets.new_tensor([after == "hundred" for _, after in words]).bool()
+        share = lambda hits: round(hits.double().mean().item(), 4)  # noqa: E731
+        yield {
+            "digits": digits,
+            "exact": round(quality.exact, 4),
+            "bleu": round(quality.bleu, 2),
+            "on_word": share(offsets == 0),
+            "on_digits": share(offsets[~scale] == 0),
+            "on_scale": share(offsets[scale] == 0),
+            "late_before_hundred": share(offsets[before] == 1),
+        }
 
 
-def rows() -> Iterator[dict]:
-    """All runs, two at a time."""
-    with get_context("spawn").Pool(2) as pool:
-        for result in pool.imap(run, RUNS):
-            yield from result
-
+SETTINGS = [
+    {"decoder": decoder, "ways": ways, "seed": seed}
+    for (decoder, ways), seed in product(
+        [("rnnsearch", 2), *product(("bahdanau", "luong"), (1, 2))], range(8)
+    )
+]
+MEASURED = ("exact", "on_digits", "late_before_hundred")
+EXPERIMENT = Experiment("alignment", SETTINGS, run, MEASURED, "0.01")
 
 if __name__ == "__main__":
-    store("alignment", rows())
+    EXPERIMENT.store()
