@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted run text assets claims widgets experiments address lint format bench lock clean
+.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -30,6 +30,15 @@ test-all: .venv/.test node_modules/.package-lock.json  ## the same with every se
 planted: .venv/.test node_modules/.package-lock.json  ## plant the errors of tests/planted.toml one at a time: the tests must see each
 	@$(PY) -m tools.planted
 
+cheats: .venv/.test  ## run each claim's asserts against its cheats, which must fail: CHAPTER=02, or all
+	@$(PY) -m tools.cheats $(CHAPTER)
+
+seeds: .venv/.test  ## run under ten other seeds and three instruction sets: CHAPTER=02, CHAPTER=findings, or all
+	@$(PY) -m tools.seeds $(CHAPTER)
+
+again: .venv/.test  ## make one run of each stored table again, and compare: NAME=..., or all
+	@$(PY) -m tools.again $(NAME)
+
 run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or all of them
 	@$(PY) -m tools.chapters run $(CHAPTER)
 
@@ -46,7 +55,7 @@ widgets: .venv/.test  ## refresh the widget sources stored in the notebooks
 	@$(PY) -m tools.chapters widgets
 
 experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them
-	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(wildcard book/experiments/*.py)); do $(PY) $$f; done
+	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(patsubst %.csv,%.py,$(wildcard book/experiments/*.csv))); do $(PY) $$f; done
 
 address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name
 	@$(PY) -m tools.address $(REPO)

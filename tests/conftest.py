@@ -26,6 +26,10 @@ import numpy
 import pytest
 
 from attnbook import assets
+from tools import seeds
+
+if shift := int(os.environ.get(seeds.SHIFT, "0")):
+    seeds.shift(shift)
 
 hypothesis.settings.register_profile("book", deadline=None)  # no test asserts a time
 hypothesis.settings.load_profile("book")

@@ -1,10 +1,15 @@
+import inspect
+from pathlib import Path
+
 import pytest
 
 from attnbook import tables
+from attnbook.tables import Experiment
+from tools import again
+from tools.notebooks import ROOT
 
-
-def test_the_book_s_own_tables_are_found():
-    assert (tables.folder() / "bottleneck.csv").is_file()
+SCRIPTS = sorted(p.stem for p in (ROOT / "book" / "experiments").glob("*.csv"))
+WIDTHS = [{"width": width, "seed": seed} for width in (32, 64) for seed in range(3)]
 
 
 @pytest.fixture
@@ -13,60 +18,130 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def learn(width: int, seed: int) -> list[dict]:
+    """Two rows a run, which seeds move by hundredths."""
+    return [{"digits": n, "exact": width / 100 + seed / 100 - n / 10} for n in (1, 2)]
+
+
+def experiment(run=learn, settings=WIDTHS, **more) -> Experiment:
+    return Experiment("widths", settings, run, ("exact",), **more)
+
+
 def test_a_table_comes_back_with_its_types_and_its_making(folder):
-    rows = [{"width": 32, "exact": 0.5}, {"width": 64, "exact": 1.0}]
-    tables.store("widths", rows)
+    experiment(rates="0.01 0.03").store()
     table = tables.load("widths")
-    assert table["exact"][table["width"] == 64].tolist() == [1.0]
-    head = (folder / "widths.csv").read_text().splitlines()[:6]
+    assert table["exact"][table["seed"] == 2].round(2).tolist() == [0.24, 0.14, 0.56, 0.46]
+    head = (folder / "widths.csv").read_text().splitlines()[:9]
     assert head[0] == "# command: make experiments NAME=widths"
+    assert {"# seeds: 0 1 2", "# learning rates tried: 0.01 0.03"} <= set(head)
     assert any(line.startswith("# torch ") for line in head)
-
-
-def test_a_run_that_fails_leaves_the_old_table_and_what_it_found(folder):
-    tables.store("widths", [{"width": 32}])
-    before = (folder / "widths.csv").read_text()
-
-    def rows():
-        yield {"width": 64}
-        raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError):
-        tables.store("widths", rows())
-    assert (folder / "widths.csv").read_text() == before
-    assert (folder / "widths.csv.partial").read_text() == "width\n64\n"
-    tables.store("widths", [{"width": 64}])
     assert [path.name for path in folder.iterdir()] == ["widths.csv"]
 
 
-def test_columns_may_come_in_any_order_and_a_row_of_others_stops_the_run_at_once(folder):
-    rows = iter([{"a": 1, "b": 2}, {"b": 3, "a": 4}, {"a": 5}, {"a": 6, "b": 7}])
-    with pytest.raises(ValueError, match=r"same columns, \['a', 'b'\], got \['a'\]"):
-        tables.store("pairs", rows)
-    assert next(rows) == {"a": 6, "b": 7}
-    assert (folder / "pairs.csv.partial").read_text() == "a,b\n1,2\n4,3\n"
+def test_an_interrupted_experiment_goes_on_and_the_old_table_stays_until_then(folder):
+    experiment(settings=WIDTHS[:1]).store()
+    before, made = (folder / "widths.csv").read_text(), []
+
+    def run(width, seed):
+        made.append((width, seed))
+        if len(made) == 4:
+            raise RuntimeError("power cut")
+        return learn(width, seed)
+
+    with pytest.raises(RuntimeError):
+        experiment(run).store()
+    assert (folder / "widths.csv").read_text() == before
+    with (folder / "widths.csv.partial").open("a") as file:
+        file.write('[[{"width": 64, "se')  # half a run
+    experiment(run).store()
+    assert made == [*((32, 0), (32, 1), (32, 2)), *((64, 0), (64, 0), (64, 1), (64, 2))]
+    assert len(tables.load("widths")) == 12
 
 
-def test_a_table_of_one_row_is_still_a_table(folder):
-    tables.store("one", [{"width": 32, "kind": "plain"}])
-    assert tables.load("one")["width"].tolist() == [32]
+def test_what_another_script_left_is_neither_used_nor_lost(folder):
+    (folder / "widths.csv.partial").write_text("0123\n")
+    with pytest.raises(ValueError, match="must be of this script: remove it, or undo the change"):
+        experiment().store()
+    assert (folder / "widths.csv.partial").read_text() == "0123\n"
+
+
+def test_a_run_made_again_may_differ_as_much_as_seeds_do(folder):
+    experiment().store()
+    assert experiment().again(WIDTHS[1]) == []
+    for change, found in ((0.02, 0), (0.1, 1), (float("nan"), 1)):
+        rotten = experiment(
+            lambda width, seed, change=change: [
+                {**row, "exact": row["exact"] + change * (row["digits"] == 2)}
+                for row in learn(width, seed)
+            ]
+        )
+        assert len(rotten.again(WIDTHS[4])) == found
+    assert "2 rows are stored, made 1" in experiment(lambda **s: learn(**s)[:1]).again(WIDTHS[0])[0]
+
+
+def test_where_a_seed_diverged_another_may(folder):
+    def run(width, seed):
+        return [{"loss": 1.0 + seed / 10 if width == 32 or seed else float("nan")}]
+
+    def again(setting, loss):
+        made = Experiment("widths", WIDTHS, lambda **_: [{"loss": loss}], ("loss",))
+        return len(made.again(setting))
+
+    Experiment("widths", WIDTHS, run, ("loss",)).store()
+    assert again(WIDTHS[3], float("nan")) == 0
+    assert again(WIDTHS[0], float("nan")) == 1
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], "at least one, got none"),
-        ([{"a": 1}, {"b": 1}], r"same columns, \['a'\], got \['b'\]"),
+        ([], "at least one a run, got none"),
+        ([{"a": 1}, {"b": 1}], r"columns \['width', 'seed', 'a'\], got \['width', 'seed', 'b'\]"),
         ([{"a": "x,y"}], r"got \['x,y'\]"),
         ([{"learning rate": 1}], r"got \['learning rate'\]"),
     ],
 )
 def test_rows_that_would_not_come_back_are_refused(folder, rows, message):
     with pytest.raises(ValueError, match=message):
-        tables.store("bad", rows)
+        experiment(lambda **_: rows).store()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([], "got 0"),
+        (WIDTHS[:1] * 2, "each its own, got 2"),
+        ([{"a": 1}, {"b": 1}], r"the same names, got \[\('a',\), \('b',\)\]"),
+    ],
+)
+def test_settings_that_do_not_tell_runs_apart_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        experiment(settings=settings)
 
 
 def test_a_table_that_is_not_stored(folder):
-    tables.store("widths", [{"width": 32}])
+    experiment().store()
     with pytest.raises(FileNotFoundError, match="one of \\['widths'\\], got 'width'"):
         tables.load("width")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_stored_table_has_the_runs_of_its_script(name):
+    """So that each of its rows can be made again."""
+    made = again.script(name).EXPERIMENT
+    table = tables.load(name)
+    columns = list(made.settings[0])
+    assert made.name == name and Path(inspect.getfile(made.run)).stem == name
+    assert set(made.measured) <= set(table.dtype.names)
+    stored = {tuple(str(row[column]) for column in columns) for row in table}
+    assert stored == {tuple(map(str, setting.values())) for setting in made.settings}
+    head = (ROOT / "book" / "experiments" / f"{name}.csv").read_text().splitlines()[:9]
+    assert [line.split(":")[0] for line in head[:5]] == [
+        *("# command", "# finished", "# script", "# seeds", "# learning rates tried"),
+    ]
+
+
+def test_a_run_of_a_stored_table_is_found_again():
+    """The cheapest; `make again` takes one of each table."""
+    made = again.script("norms").EXPERIMENT
+    assert made.again(made.settings[0]) == []

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import platform
-import random
 import re
 import subprocess
 import time
@@ -75,11 +74,11 @@ class Experiment:
     rates: str = ""
 
     def __post_init__(self) -> None:
-        keys = [_key(setting) for setting in self.settings]
-        if not keys or len(set(keys)) < len(keys):
-            raise ValueError(f"settings must be one a run, each its own, got {len(keys)}")
-        if others := {tuple(s) for s in self.settings} - {tuple(self.settings[0])}:
-            raise ValueError(f"settings must be {list(self.settings[0])}, got {sorted(others)}")
+        names = dict.fromkeys(tuple(setting) for setting in self.settings)
+        if len(names) > 1:
+            raise ValueError(f"settings must all have the same names, got {list(names)}")
+        if not names or len({*map(_key, self.settings)}) < len(self.settings):
+            raise ValueError(f"settings must be one a run, each its own, got {len(self.settings)}")
 
     def store(self) -> Path:
         """Make the runs that are missing, and store the table.
@@ -162,19 +161,18 @@ class Experiment:
             *(f"{package} {version(package)}" for package in PACKAGES),
         ]
 
-    def again(self, setting: Mapping[str, Any] | None = None) -> list[str]:
+    def again(self, setting: Mapping[str, Any]) -> list[str]:
         """Make one run again and say where it leaves what the table has of its seeds.
 
         A value may differ from the mean of its seeds by four spreads: the standard deviation of
         the seeds there, or of all seeds in the table where that is larger.
 
         Args:
-            setting: of the run; None: one of the experiment's, by chance.
+            setting: of the run, one of `settings`.
 
         Returns:
             A line for each measured column that is elsewhere; none if the table holds.
         """
-        setting = random.choice(self.settings) if setting is None else setting
         table = load(self.name)
         runs: dict[tuple[str, ...], np.ndarray] = {}
         for stored in self.settings:
@@ -211,8 +209,11 @@ def _but_seed(setting: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _git(*arguments: str) -> str:
-    """What git says in the folder of the tables."""
-    found = subprocess.run(["git", *arguments], cwd=folder(), capture_output=True, text=True)
+    """What git says in the folder of the tables; nothing where there is no git."""
+    try:
+        found = subprocess.run(["git", *arguments], cwd=folder(), capture_output=True, text=True)
+    except OSError:
+        return ""
     return found.stdout.strip()
 
 

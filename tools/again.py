@@ -1,0 +1,48 @@
+"""`make again`: a run of each stored table, chosen by chance, is made anew and compared.
+
+A table of `book/experiments` is evidence only as long as its script finds it again. `NAME=norms`
+takes one table; `--seed 3` makes the same choices again.
+"""
+
+import argparse
+import os
+import random
+import sys
+from types import ModuleType
+
+from tools import notebooks
+from tools.notebooks import BOOK
+
+SCRIPTS = BOOK / "experiments"
+
+
+def script(name: str) -> ModuleType:
+    """The module `book/experiments/<name>.py`; it may import its neighbours."""
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        return notebooks.load(SCRIPTS / f"{name}.py")
+    finally:
+        sys.path.remove(str(SCRIPTS))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--seed", type=int, default=random.randrange(1000))
+    asked = parser.parse_args()
+    os.environ["ATTNBOOK_PROGRESS"] = "0"
+    names = [asked.name] if asked.name else sorted(p.stem for p in SCRIPTS.glob("*.csv"))
+    away = 0
+    for name in names:
+        experiment = script(name).EXPERIMENT
+        setting = random.Random(f"{name} {asked.seed}").choice(experiment.settings)
+        print(f"{name}:", *(f"{key}={value}" for key, value in setting.items()), flush=True)
+        said = experiment.again(setting)
+        away += bool(said)
+        print("\n".join(f"  ELSEWHERE: {line}" for line in said) or "  found again", flush=True)
+    print(f"{len(names) - away} of {len(names)} tables found again (--seed {asked.seed})")
+    sys.exit(bool(away))
+
+
+if __name__ == "__main__":
+    main()
