@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from attnbook.attention import MultiHeadAttention
 from attnbook.positions import sinusoidal
 from attnbook.recording import recorded
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.training import train
 
 VOCAB, LENGTH, D_MODEL, BATCH, LR = 16, 16, 32, 64, 0.01
@@ -28,13 +28,14 @@ PLACES = {1: [-1], 2: [-1, 1], 4: [-2, -1, 1, 2]}
 INNER = slice(2, -2)  # tokens that have all their neighbours
 HEADS = (1, 2, 4, 8, 16, 32)
 SEEDS = (0, 1, 2)
-COLUMNS = ("places", "readout", "heads", "steps", "seed")
 RUNS = [
     *product((2, 1), ("linear",), HEADS, (600,), SEEDS),
     *product((2,), ("linear",), HEADS, (3000,), SEEDS),
     *product((2, 4), ("hidden",), (1,), (3000,), SEEDS),
     *product((4, 1), ("linear",), HEADS, (3000,), SEEDS),
 ]
+COLUMNS = ("places", "readout", "heads", "steps", "seed")
+SETTINGS = [dict(zip(COLUMNS, run, strict=True)) for run in RUNS]
 
 
 class Neighbours(nn.Module):
@@ -104,23 +105,21 @@ def strongest(model: Neighbours, tokens: Tensor) -> Tensor:
     return nn.functional.one_hot(top, LENGTH).amax(-2).sum(-1)
 
 
-def rows() -> Iterator[dict]:
-    """All runs, one after another."""
+def run(places: int, readout: str, heads: int, steps: int, seed: int) -> Iterator[dict]:
+    """Train one model and measure it."""
     tokens = held_out()
-    for settings in RUNS:
-        model = trained(*settings)
-        right, places = model.right(tokens), strongest(model, tokens).float()
-        row = {
-            **dict(zip(COLUMNS, settings, strict=True)),
-            "parameters": sum(p.numel() for p in model.parameters()),
-            "exact": round(right.all(-1).float().mean().item(), 4),
-            "token": round(right.float().mean().item(), 4),
-            "strongest": round(places.mean().item(), 2),
-            "strongest_most": int(places.max()),
-        }
-        print(row, flush=True)
-        yield row
+    model = trained(places, readout, heads, steps, seed)
+    right, pointed = model.right(tokens), strongest(model, tokens).float()
+    yield {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "exact": round(right.all(-1).float().mean().item(), 4),
+        "token": round(right.float().mean().item(), 4),
+        "strongest": round(pointed.mean().item(), 2),
+        "strongest_most": int(pointed.max()),
+    }
 
+
+EXPERIMENT = Experiment("heads", SETTINGS, run, ("exact", "token", "strongest"), "0.01")
 
 if __name__ == "__main__":
-    store("heads", rows())
+    EXPERIMENT.store()

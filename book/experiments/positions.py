@@ -8,7 +8,6 @@ no token sees what follows it, sequences of 512 tokens hold the answers for ever
 
 from collections.abc import Iterator
 from itertools import product
-from multiprocessing import get_context
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +22,7 @@ from attnbook.positions import (
     SinusoidalPositions,
     sinusoidal,
 )
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.tasks import latest_value, look_back
 from attnbook.training import train
 from attnbook.vocabulary import IGNORED, Sequences
@@ -80,9 +79,8 @@ def accuracies(model: Model, batch: Sequences) -> list[float]:
     return [r[a].double().mean().item() for r, a in zip(right, asked, strict=True)]
 
 
-def run(settings: tuple[str, str, int]) -> list[dict]:
+def run(task: str, encoding: str, seed: int) -> Iterator[dict]:
     """Train one model and measure it at each length that its encoding has positions for."""
-    task, encoding, seed = settings
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     make, vocab_size, n_classes = TASKS[task]
@@ -97,27 +95,16 @@ def run(settings: tuple[str, str, int]) -> list[dict]:
     )
     longest = TAUGHT if encoding == "learned" else LENGTHS[-1]
     found = accuracies(model, make(longest, seed, batch=128))
-    print(task, encoding, seed, [f"{share:.2f}" for share in found], flush=True)
     weights = sum(p.numel() for p in model.parameters())
-    return [
-        {
-            "task": task,
-            "encoding": encoding,
-            "seed": seed,
-            "weights": weights,
-            "length": length,
-            "accuracy": round(share, 4),
-        }
-        for length, share in zip(LENGTHS, found, strict=False)
-    ]
+    for length, share in zip(LENGTHS, found, strict=False):
+        yield {"weights": weights, "length": length, "accuracy": round(share, 4)}
 
 
-def rows() -> Iterator[dict]:
-    """All runs, two at a time."""
-    with get_context("spawn").Pool(2) as pool:
-        for result in pool.imap(run, product(TASKS, ENCODINGS, range(3))):
-            yield from result
-
+SETTINGS = [
+    {"task": task, "encoding": encoding, "seed": seed}
+    for task, encoding, seed in product(TASKS, ENCODINGS, range(3))
+]
+EXPERIMENT = Experiment("positions", SETTINGS, run, ("accuracy",), "0.003")
 
 if __name__ == "__main__":
-    store("positions", rows())
+    EXPERIMENT.store()

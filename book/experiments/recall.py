@@ -17,13 +17,17 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.training import train
 
 LETTERS, WIDTH, BATCH = 8, 32, 32
 KINDS = ("rnn", "gru", "keep", "attention")
 SEEDS = (0, 1, 2)
 RUNS = [(300, lag) for lag in (5, 10, 20, 50, 100, 200)] + [(1500, 50)]
+SETTINGS = [
+    {"steps": steps, "lag": lag, "kind": kind, "seed": seed}
+    for (steps, lag), kind, seed in product(RUNS, KINDS, SEEDS)
+]
 
 
 def letters(lag: int, seed: int, size: int = BATCH) -> tuple[torch.Tensor, torch.Tensor]:
@@ -55,27 +59,25 @@ class Reader(nn.Module):
         return self.out((read[0] if isinstance(read, tuple) else read)[:, -1])
 
 
-def rows() -> Iterator[dict]:
-    """All runs, one after another."""
+def run(steps: int, lag: int, kind: str, seed: int) -> Iterator[dict]:
+    """Train one network and measure it on other sequences of that length."""
     torch.set_num_threads(1)
-    for (steps, lag), kind, seed in product(RUNS, KINDS, SEEDS):
-        torch.manual_seed(seed)
-        model = Reader(kind)
+    torch.manual_seed(seed)
+    model = Reader(kind)
+    train(
+        model,
+        lambda step: letters(lag, 1_000_003 * (seed + 1) + step),
+        lambda batch: cross_entropy(model(batch[0]), batch[1]),
+        steps=steps,
+        lr=0.01,
+    )
+    x, y = letters(lag, seed, 1000)  # no training batch has this seed
+    with torch.no_grad():
+        right = (model(x).argmax(-1) == y).float().mean().item()
+    yield {"right": round(right, 4)}
 
-        def loss(batch, model=model):
-            return cross_entropy(model(batch[0]), batch[1])
 
-        def batch(step, lag=lag, seed=seed):
-            return letters(lag, 1_000_003 * (seed + 1) + step)
-
-        train(model, batch, loss, steps=steps, lr=0.01)
-        x, y = letters(lag, seed, 1000)  # no training batch has this seed
-        with torch.no_grad():
-            right = (model(x).argmax(-1) == y).float().mean().item()
-        row = {"steps": steps, "lag": lag, "kind": kind, "seed": seed, "right": round(right, 4)}
-        print(*row.values(), flush=True)
-        yield row
-
+EXPERIMENT = Experiment("recall", SETTINGS, run, ("right",), "0.01")
 
 if __name__ == "__main__":
-    store("recall", rows())
+    EXPERIMENT.store()

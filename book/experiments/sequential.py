@@ -7,7 +7,7 @@ attention, which never stores them. Processor time on one thread does not count 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import torch
@@ -15,41 +15,46 @@ from torch import Tensor, nn
 
 from attnbook.attention import MultiHeadAttention
 from attnbook.recording import recorded
-from attnbook.tables import store
+from attnbook.tables import Experiment
 
 WIDTH = 64
+KINDS = ("gru", "attention", "fused")
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 REPETITIONS = (0, 1, 2)
 PASSES = 10
 
 
-def layers() -> dict:
-    """Each layer as a function of x `[1 n d]`."""
-    gru, attention = nn.GRU(WIDTH, WIDTH, batch_first=True), MultiHeadAttention(WIDTH, 1)
+def layer(kind: str) -> Callable[[Tensor], Tensor]:
+    """A layer as a function of x `[1 n d]`."""
+    if kind == "gru":
+        gru = nn.GRU(WIDTH, WIDTH, batch_first=True)
+        return lambda x: gru(x)[0]
+    attention = MultiHeadAttention(WIDTH, 1)
 
     def stepwise(x: Tensor) -> Tensor:
         with recorded(attention):
             return attention(x)
 
-    return {"gru": lambda x: gru(x)[0], "attention": stepwise, "fused": attention}
+    return stepwise if kind == "attention" else attention
 
 
-def rows() -> Iterator[dict]:
-    """The least time of `PASSES` passes each."""
+def run(kind: str, n: int, repetition: int) -> Iterator[dict]:
+    """The least time of `PASSES` passes."""
     torch.set_num_threads(1)
-    for repetition, n in product(REPETITIONS, LENGTHS):
-        torch.manual_seed(repetition)
-        for kind, layer in layers().items():
-            x = torch.randn(1, n, WIDTH, requires_grad=True)
-            times = []
-            for _ in range(PASSES):
-                start = time.process_time()
-                layer(x).sum().backward()
-                times.append(time.process_time() - start)
-            row = {"kind": kind, "n": n, "repetition": repetition}
-            print(*row.values(), row.setdefault("ms", round(1000 * min(times), 3)), flush=True)
-            yield row
+    torch.manual_seed(repetition)
+    read, x, times = layer(kind), torch.randn(1, n, WIDTH, requires_grad=True), []
+    for _ in range(PASSES):
+        start = time.process_time()
+        read(x).sum().backward()
+        times.append(time.process_time() - start)
+    yield {"ms": round(1000 * min(times), 3)}
 
+
+SETTINGS = [
+    {"kind": kind, "n": n, "repetition": repetition}
+    for repetition, n, kind in product(REPETITIONS, LENGTHS, KINDS)
+]
+EXPERIMENT = Experiment("sequential", SETTINGS, run, ())  # no machine finds another's times again
 
 if __name__ == "__main__":
-    store("sequential", rows())
+    EXPERIMENT.store()
