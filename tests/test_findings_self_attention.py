@@ -88,7 +88,8 @@ class SelfEncoder(nn.Module):
 
     def forward(self, source):
         real = padding_mask(source, TASK.source_vocab.pad)
-        h = self.head(self.positions(self.embedding(source)), real[:, None]) * real[..., None]
+        x = self.positions(self.embedding(source))
+        h = (x + self.head(x, real[:, None])) * real[..., None]
         return Memory(h, real, (h.sum(1) / real.sum(1, keepdim=True))[:, None])
 
 
@@ -107,9 +108,9 @@ def test_without_order_at_most_one_of_each_pair_is_translated():
     assert 0.25 <= turned_right(1, nn.Identity()) <= 0.5
 
 
-def test_with_order_both_of_each_pair_can_be():
-    """Most runs end at 1.00; one in eight or so stays near a half, however long it trains."""
-    assert any(turned_right(seed, LearnedPositions(8, 64)) > 0.9 for seed in (1, 2, 3))
+@SEEDS
+def test_with_order_both_of_each_pair_are(seed):
+    assert turned_right(seed, LearnedPositions(8, 64)) > 0.9
 
 
 CORNERS = torch.tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]])
@@ -159,15 +160,16 @@ class Writer(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("rule", "leaks"),
+    ("rule", "least"),
     [
-        (masked_softmax, False),
-        (lambda scores, past: scores.softmax(-1) * past, True),
-        (lambda scores, past: scores.softmax(-1), True),
+        (masked_softmax, None),
+        (lambda scores, past: scores.softmax(-1) * past, 0.01),
+        (lambda scores, past: scores.softmax(-1), 2),
     ],
     ids=["masked before", "zeroed after", "no mask"],
 )
-def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, leaks):
+def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, least):
+    """After 200 steps a model uses the faint leak more or less, by seed: 0.05 to 12 nats of 20."""
     torch.manual_seed(1)
     model = Writer(rule)
 
@@ -179,7 +181,7 @@ def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, leaks):
     train(model, batch, lambda target: loss(model, target), steps=200, lr=0.01)
     target = TASK.encode(TASK.held_out[3]).target
     gap = (loss(model.one_by_one, target) - loss(model, target)).item()
-    assert gap > 1 if leaks else abs(gap) < 1e-3
+    assert abs(gap) < 1e-3 if least is None else gap > least
 
 
 @SEEDS
