@@ -1,12 +1,15 @@
 """What the checks let pass; what they say of the rest is in bad_inputs."""
 
+from contextlib import nullcontext
 from math import inf
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
+from attnbook import checks
 from attnbook.checks import (
     check_choice,
     check_ids,
@@ -50,3 +53,35 @@ def test_masks_ids_and_numbers_that_fit() -> None:
     check_ids("tokens", torch.tensor([[0, 4]]), 5)
     check_ids("tokens", torch.tensor([0, 4], dtype=torch.int8), 5, "token")
     check_ids("tokens", torch.tensor([[-1, 99]]))  # of any vocabulary
+
+
+def _unmasked(q, k, v, mask=None, *more, _function=scaled_dot_product_attention):
+    return _function(q, k, v, None, *more)
+
+
+FAULTS = {
+    "nothing": ("torch.nn.Linear.extra_repr", lambda self: ""),
+    "steps that do nothing": ("torch.optim.Adam.step", lambda self: None),
+    "a mask that is lost": ("torch.nn.functional.scaled_dot_product_attention", _unmasked),
+    "a norm that is none": ("torch.nn.functional.layer_norm", lambda x, *_: x),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_device_that_computes_wrongly_is_not_trained_on(fault, monkeypatch):
+    """The device is this processor, with a fault."""
+    three_steps = checks._three_steps
+
+    def run(device):
+        with pytest.MonkeyPatch.context() as patch:
+            if device.type != "cpu":
+                patch.setattr(*FAULTS[fault])
+            return three_steps(torch.device("cpu"))
+
+    monkeypatch.setattr(checks, "_three_steps", run)
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError) if fault != "nothing" else nullcontext() as caught:
+        checks.check_device.__wrapped__(torch.device("mps"))
+    assert torch.equal(before, torch.get_rng_state())
+    if caught:
+        assert "device mps must compute as the processor does" in str(caught.value)

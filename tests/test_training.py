@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from attnbook import training
 from attnbook.training import Checkpoint, Cosine, Noam, Run, train
 
 
@@ -39,6 +40,16 @@ def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
     model, losses = run(steps=300)
     assert sum(losses[-20:]) < 0.2 * sum(losses[:20])
     assert not model.training
+
+
+def test_the_device_is_checked_before_anything_is_trained(monkeypatch):
+    def refuse(device):
+        raise RuntimeError(f"{device} computes wrongly")
+
+    monkeypatch.setattr(training, "check_device", refuse)
+    model = Regression()
+    with pytest.raises(RuntimeError, match="computes wrongly"):
+        train(model, batch, lambda b: pytest.fail("was trained"), steps=1, lr=0.02)
 
 
 def test_the_first_step_is_adam_with_the_given_rate():

@@ -1,12 +1,13 @@
 """Bad input gets a ValueError that names the argument, what was expected, and what came."""
 
 from collections.abc import Collection
+from functools import cache
 from math import inf
 from numbers import Integral
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
@@ -101,3 +102,56 @@ def check_ids(
         raise ValueError(
             f"{name} must be token ids in 0..{vocab_size - 1}, got {low if low < 0 else high}"
         )
+
+
+@cache
+def check_device(device: torch.device) -> None:
+    """Stop before a model is trained on a device that computes wrongly, which some do in silence.
+
+    A small model (embedding, GRU, masked attention, layer norm, Adam) learns three steps there and
+    on the processor.
+
+    Raises:
+        RuntimeError: if the losses differ by more than rounding; says how to train elsewhere.
+    """
+    if device.type == "cpu":
+        return
+    here, there = _three_steps(torch.device("cpu")), _three_steps(device)
+    if not (here - there).abs().max() < 2e-3:
+        raise RuntimeError(
+            f"device {device} must compute as the processor does: three losses of a small model "
+            f"are {there.tolist()}, not {here.tolist()}. Train on the processor: set the "
+            "environment variable ACCELERATE_USE_CPU=true before the first import"
+        )
+
+
+def _three_steps(device: torch.device) -> Tensor:
+    """Losses of a small model that begins the same everywhere and copies its input."""
+    generator = torch.Generator().manual_seed(0)
+    state = torch.get_rng_state()
+    model = nn.ModuleDict(
+        {
+            "embedding": nn.Embedding(11, 12),
+            "gru": nn.GRU(12, 6, bidirectional=True, batch_first=True),
+            "block": nn.TransformerEncoderLayer(12, 3, 20, dropout=0.0, batch_first=True),
+            "out": nn.Linear(12, 11),
+        }
+    )
+    torch.set_rng_state(state)  # what is trained begins as it would have without this check
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn(weight.shape, generator=generator) / 2)
+            weight.data = weight.data.mT.contiguous().mT if weight.ndim == 2 else weight.data
+    tokens = torch.randint(11, (5, 7), generator=generator).to(device)
+    future = torch.ones(7, 7, dtype=torch.bool).triu(1).to(device)
+    model.to(device)
+    optimizer, losses = torch.optim.Adam(model.parameters(), 0.03), []
+    for _ in range(3):
+        states = model["gru"](model["embedding"](tokens))[0]
+        scores = model["out"](model["block"](states, src_mask=future))
+        loss = nn.functional.cross_entropy(scores.mT, tokens)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
-from attnbook.checks import check_whole
+from attnbook.checks import check_device, check_whole
 from attnbook.decoding import pick
 
 
@@ -183,6 +183,7 @@ def train(
     Raises:
         ValueError: if `steps` is below 1, clip is not above 0, or the loss is no scalar.
         FloatingPointError: if a loss or its gradient is not finite; names the step.
+        RuntimeError: if the device computes wrongly.
 
     Source: Kingma and Ba 2015 (Adam).
 
@@ -197,6 +198,7 @@ def train(
     spare = DistributedDataParallelKwargs(find_unused_parameters=True)
     accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
     size, index = accelerator.num_processes, accelerator.process_index
+    check_device(accelerator.device)
     model.to(accelerator.device)
     objective, updater = accelerator.prepare(_Objective(model, loss), optimizer(model.parameters()))
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
