@@ -23,7 +23,7 @@ from attnbook.block import Block
 from attnbook.config import TINY
 from attnbook.metrics import evaluate
 from attnbook.number_words import Numbers
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer
 
@@ -112,26 +112,24 @@ def translations(model: Transformer) -> list[str]:
     return ["_".join(task.target_vocab.decode(row)) or "none" for row in tokens]
 
 
-def rows() -> Iterator[dict]:
-    """All runs, one after another."""
-    for seed, part in product(SEEDS, PARTS):
-        model, losses = trained(part, seed)
-        batch = task.encode(held_out())
-        now, then = losses_of(model)
-        row = {
-            "off": part,
-            "seed": seed,
-            "parameters": sum(p.numel() for p in model.parameters()),
-            "exact": round(evaluate(model, batch).exact, 4),
-            "now": round(now, 4),
-            "then": round(then, 4),
-        }
-        for step in range(EVERY, STEPS + 1, EVERY):
-            row[f"loss_{step}"] = round(sum(losses[step - EVERY : step]) / EVERY, 4)
-        row |= {f"of_{n}": text for n, text in zip(shown(), translations(model), strict=True)}
-        print(row, flush=True)
-        yield row
+def run(off: str, seed: int) -> Iterator[dict]:
+    """One run."""
+    model, losses = trained(off, seed)
+    now, then = losses_of(model)
+    row: dict[str, object] = {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "exact": round(evaluate(model, task.encode(held_out())).exact, 4),
+        "now": round(now, 4),
+        "then": round(then, 4),
+    }
+    for step in range(EVERY, STEPS + 1, EVERY):
+        row[f"loss_{step}"] = round(sum(losses[step - EVERY : step]) / EVERY, 4)
+    row |= {f"of_{n}": text for n, text in zip(shown(), translations(model), strict=True)}
+    yield row
 
+
+RUNS = [{"off": part, "seed": seed} for seed, part in product(SEEDS, PARTS)]
+EXPERIMENT = Experiment("blocks", RUNS, run, ("exact", "now", "then"), f"{LR}")
 
 if __name__ == "__main__":
-    store("blocks", rows())
+    EXPERIMENT.store()

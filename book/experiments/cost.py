@@ -28,7 +28,7 @@ from attnbook.attention import MultiHeadAttention
 from attnbook.costs import most_bytes, operations
 from attnbook.efficient import linear_attention, window_attention
 from attnbook.recording import recorded
-from attnbook.tables import store
+from attnbook.tables import Experiment
 
 WIDTH, HEADS, WINDOW = 64, 2, 64
 LENGTHS = (256, 512, 1024, 2048, 4096)
@@ -72,33 +72,33 @@ def total(layer: Callable[[Tensor], Tensor], n: int) -> Tensor:
     return layer(torch.randn(1, n, WIDTH, requires_grad=True)).sum()
 
 
-def rows() -> Iterator[dict]:
-    """Bytes and operations once for each layer and length, then the times."""
+def run(n: int, repetition: int) -> Iterator[dict]:
+    """Times, bytes and operations of each layer."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
+    torch.manual_seed(repetition)
     kinds = layers()
-    for layer in kinds.values():
-        total(layer, min(LENGTHS)).backward()  # gradients are there from now on
-    counted = {}
-    for kind, n in product(kinds, LENGTHS):
-        loss = partial(total, kinds[kind], n)
-        counted[kind, n] = {
+    losses = {kind: partial(total, layer, n) for kind, layer in kinds.items()}
+    for loss in losses.values():
+        loss().backward()  # gradients are there from now on
+    times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in kinds}
+    for _, (kind, loss) in product(range(PASSES), losses.items()):
+        before = time.process_time(), time.perf_counter()
+        loss().backward()
+        after = time.process_time(), time.perf_counter()
+        times[kind].append((1000 * (after[0] - before[0]), 1000 * (after[1] - before[1])))
+    for kind, loss in losses.items():
+        ms, wall = (round(statistics.median(t), 3) for t in zip(*times[kind], strict=True))
+        yield {
+            "kind": kind,
+            "ms": ms,
+            "wall_ms": wall,
             "bytes": most_bytes(lambda: loss().backward()),  # noqa: B023
             "operations": operations(loss),
         }
-    for repetition, n in product(REPETITIONS, LENGTHS):
-        times = {kind: [] for kind in kinds}
-        for _, kind in product(range(PASSES), kinds):
-            before = time.process_time(), time.perf_counter()
-            total(kinds[kind], n).backward()
-            after = time.process_time(), time.perf_counter()
-            times[kind].append([1000 * (b - a) for a, b in zip(before, after, strict=True)])
-        for kind in kinds:
-            ms, wall = (round(statistics.median(t), 3) for t in zip(*times[kind], strict=True))
-            row = {"kind": kind, "n": n, "repetition": repetition, "ms": ms, "wall_ms": wall}
-            print(*row.values(), *counted[kind, n].values(), flush=True)
-            yield row | counted[kind, n]
 
+
+SETTINGS = [{"n": n, "repetition": repetition} for repetition, n in product(REPETITIONS, LENGTHS)]
+EXPERIMENT = Experiment("cost", SETTINGS, run, ("bytes", "operations"))
 
 if __name__ == "__main__":
-    store("cost", rows())
+    EXPERIMENT.store()

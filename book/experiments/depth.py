@@ -1,32 +1,37 @@
-"""Chapter 7: how many blocks? Language models of 1, 2 and 6 blocks beside the 4 of `language.py`.
+"""Chapter 7: how many blocks? Language models of 1, 2, 4 and 6 blocks.
 
-`make experiments NAME=depth` trains them by the recipe of `language.py`: "deeper" with the same
-d_model, so that blocks add parameters, and "thinner" with the same number of parameters.
+`make experiments NAME=depth` trains them for 200 steps, all at one rate (`characters.py` has the
+recipe): "deeper" with the same d_model, so that blocks add parameters, and "thinner" with the same
+number of parameters. With 4 blocks both are the same model, stored as "deeper".
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from language import BASE, of_base_size, run, transformer
+from characters import BASE, learn, of_base_size, transformer
 
-from attnbook.tables import store
+from attnbook.tables import Experiment
 
-RECORDED = (200,)
+LR = 0.01
 WIDTHS = {1: 128, 2: 88, 6: 48}  # multiples of 8 for four rotary heads; d_ff takes up the rest
 
 
-def rows() -> Iterator[dict]:
-    """All runs, one after another."""
-    for seed, (n_layers, d_model) in product(range(3), WIDTHS.items()):
-        deeper = replace(BASE, n_layers=n_layers)
-        thinner = of_base_size(replace(deeper, d_model=d_model))
-        for name, config in {"deeper": deeper, "thinner": thinner}.items():
-            for row in run(transformer(config), seed, RECORDED):
-                sizes = {"d_model": config.d_model, "d_ff": config.d_ff}
-                yield {"model": name, "layers": n_layers, **sizes, **row}
-            print(name, row, flush=True)
+def run(model: str, layers: int, seed: int) -> Iterator[dict]:
+    """One run."""
+    config = replace(BASE, n_layers=layers)
+    if model == "thinner":
+        config = of_base_size(replace(config, d_model=WIDTHS[layers]))
+    for row in learn(transformer(config), seed, LR, (200,)):
+        yield {"d_model": config.d_model, "d_ff": config.d_ff, **row}
 
+
+RUNS = [*product(("deeper",), (1, 2, 4, 6)), *product(("thinner",), WIDTHS)]
+SETTINGS = [
+    {"model": model, "layers": layers, "seed": seed}
+    for seed, (model, layers) in product(range(3), RUNS)
+]
+EXPERIMENT = Experiment("depth", SETTINGS, run, ("bits",), f"{LR}")
 
 if __name__ == "__main__":
-    store("depth", rows())
+    EXPERIMENT.store()

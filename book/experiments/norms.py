@@ -1,6 +1,7 @@
 """Chapter 6: layer norm before, after, or nowhere, for more and more blocks.
 
-`make experiments NAME=norms` trains small Transformers on `numbers` and stores a row a run.
+`make experiments NAME=norms` trains small Transformers on `numbers` at several rates, with and
+without warm-up, and stores a row a run.
 `blocks` counts those of encoder and decoder together, half in each. `norm` is "none", "post" or
 "pre"; `kind` is "full", "plain" (no gain, no bias) or "detached" (mean and deviation count as
 constants in the backward pass); `warmup` is in steps. `half` and `loss` are training losses in nats
@@ -19,19 +20,12 @@ from torch import Tensor, nn
 from attnbook.config import Norm, TransformerConfig
 from attnbook.norms import LayerNorm
 from attnbook.number_words import Numbers
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer
 
 STEPS, BATCH, MEAN = 100, 32, 20
 NORMS, BLOCKS, SEEDS = ("none", "post", "pre"), (2, 6, 12), (0, 1, 2)
-COLUMNS = ("lr", "warmup", "kind", "seed", "blocks", "norm")
-RUNS = [
-    *product((0.01,), (0, 40), ("full",), SEEDS, BLOCKS, NORMS),
-    *product((0.03,), (40,), ("full",), SEEDS, (6,), NORMS),
-    *product((0.01,), (40,), ("plain", "detached"), SEEDS, (6,), ("post", "pre")),
-]
-RUNS.sort(key=lambda run: run[3])  # seed by seed
 task = Numbers(9)
 
 
@@ -91,15 +85,21 @@ def mean(losses: list[float], end: int) -> float:
     return round(sum(part) / MEAN, 4) if len(part) == MEAN else float("nan")
 
 
-def rows() -> Iterator[dict]:
-    """All runs, one after another."""
-    for settings in RUNS:
-        row = dict(zip(COLUMNS, settings, strict=True))
-        losses = losses_of(**row)
-        row |= {"half": mean(losses, STEPS // 2), "loss": mean(losses, STEPS)}
-        print(*row.values(), flush=True)
-        yield row
+def run(**setting) -> Iterator[dict]:
+    """One run."""
+    losses = losses_of(**setting)
+    yield {"half": mean(losses, STEPS // 2), "loss": mean(losses, STEPS)}
 
+
+RUNS = [
+    *product((0.001,), (0,), ("full",), SEEDS, BLOCKS, NORMS),
+    *product((0.003, 0.01), (0, 40), ("full",), SEEDS, BLOCKS, NORMS),
+    *product((0.03,), (40,), ("full",), SEEDS, (6,), NORMS),
+    *product((0.01,), (40,), ("plain", "detached"), SEEDS, (6,), ("post", "pre")),
+]
+COLUMNS = ("lr", "warmup", "kind", "seed", "blocks", "norm")
+SETTINGS = [dict(zip(COLUMNS, values, strict=True)) for values in RUNS]
+EXPERIMENT = Experiment("norms", SETTINGS, run, ("loss",), "0.001 0.003 0.01 0.03")
 
 if __name__ == "__main__":
-    store("norms", rows())
+    EXPERIMENT.store()

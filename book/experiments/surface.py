@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnbook.config import TransformerConfig
 from attnbook.number_words import Numbers
-from attnbook.tables import store
+from attnbook.tables import Experiment
 from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer
 from attnbook.vocabulary import Pairs
@@ -80,18 +80,19 @@ def surface(model: Transformer, seed: int, side: int = SIDE, extent: float = 1.0
     return found
 
 
-def rows() -> Iterator[dict]:
-    """All surfaces, one after another."""
-    for blocks, seed, residual in RUNS:
-        model = trained(bool(residual), seed, blocks=blocks)
-        for directions in DIRECTIONS:
-            losses = surface(model, directions)
-            print(blocks, seed, residual, directions, losses[SIDE // 2, SIDE // 2], flush=True)
-            for i, line in enumerate(losses.tolist()):
-                row = {"residual": residual, "blocks": blocks, "seed": seed}
-                row |= {"directions": directions, "row": i}
-                yield row | {f"at_{j}": round(loss, 4) for j, loss in enumerate(line)}
+def run(residual: int, blocks: int, seed: int) -> Iterator[dict]:
+    """The surfaces around one model."""
+    model = trained(bool(residual), seed, blocks=blocks)
+    for directions in DIRECTIONS:
+        for i, line in enumerate(surface(model, directions).tolist()):
+            losses = {f"at_{j}": round(loss, 4) for j, loss in enumerate(line)}
+            yield {"directions": directions, "row": i, **losses}
 
+
+SETTINGS = [
+    {"residual": residual, "blocks": blocks, "seed": seed} for blocks, seed, residual in RUNS
+]
+EXPERIMENT = Experiment("surface", SETTINGS, run, (f"at_{SIDE // 2}",), f"{LR}")
 
 if __name__ == "__main__":
-    store("surface", rows())
+    EXPERIMENT.store()
