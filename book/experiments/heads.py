@@ -34,7 +34,7 @@ RUNS = [
     *product((2, 4), ("hidden",), (1,), (3000,), SEEDS),
     *product((4, 1), ("linear",), HEADS, (3000,), SEEDS),
 ]
-COLUMNS = ("places", "readout", "heads", "steps", "seed")
+COLUMNS = ["places", "readout", "heads", "steps", "seed"]
 SETTINGS = [dict(zip(COLUMNS, run, strict=True)) for run in RUNS]
 
 
