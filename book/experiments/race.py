@@ -2,7 +2,7 @@
 
 `make experiments NAME=race` trains each at equal numbers of parameters, for several numbers of
 steps (each a run of its own, its learning rate falls to zero at its end), with three seeds, at the
-best of three rates. The rates are tried at 150 steps, with two seeds, and stored too. A row for
+best rates. Rates are tried at 150 steps, and stored too: the worse ones with two seeds. A row for
 each run and number of digits, 1 to 12. Numbers of 10 to 12 digits are longer than those that were
 taught; round billions are taught, so that the word is known. `seconds` is processor time on one
 thread, `operations` those of a training step, `words` the target words trained on.
@@ -45,11 +45,11 @@ MODELS: dict[str, Callable[[], Seq2Seq]] = {
     "transformer": lambda: Transformer(SOURCE, TARGET, CONFIG),
 }
 RATES = {
-    "seq2seq": (0.003, 0.01, 0.03),
+    "seq2seq": (0.003, 0.01, 0.03, 0.1),
     "rnnsearch": (0.003, 0.01, 0.03),
     "transformer": (0.001, 0.003, 0.01),
 }
-BEST = {"seq2seq": 0.01, "rnnsearch": 0.01, "transformer": 0.003}  # a test compares with the table
+GOOD = {"seq2seq": (0.01, 0.03), "rnnsearch": (0.01,), "transformer": (0.003,)}
 
 
 def trained(model: str, lr: float, steps: int, seed: int) -> tuple[Seq2Seq, dict]:
@@ -87,13 +87,13 @@ def run(model: str, lr: float, steps: int, seed: int) -> Iterator[dict]:
 
 
 RUNS = [
-    *product(STEPS, BEST.items(), range(3)),
-    *product((150,), [(m, lr) for m in MODELS for lr in RATES[m] if lr != BEST[m]], range(2)),
+    *product(STEPS, [(m, lr) for m in MODELS for lr in GOOD[m]], range(3)),
+    *product((150,), [(m, lr) for m in MODELS for lr in RATES[m] if lr not in GOOD[m]], range(2)),
 ]
 SETTINGS = [
     {"model": model, "lr": lr, "steps": steps, "seed": seed} for steps, (model, lr), seed in RUNS
 ]
-EXPERIMENT = Experiment("race", SETTINGS, run, ("exact",), "0.001 0.003 0.01 0.03")
+EXPERIMENT = Experiment("race", SETTINGS, run, ("exact",), "0.001 0.003 0.01 0.03 0.1")
 
 if __name__ == "__main__":
     EXPERIMENT.store()
