@@ -15,6 +15,7 @@ from attnbook.speeches import VOCAB, windows
 from attnbook.tables import load
 from attnbook.training import Cosine, train
 from attnbook.transformer import TransformerDecoder
+from book.experiments import race
 from tests.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", repeats(1, 2))
@@ -95,18 +96,31 @@ def test_what_a_table_compares_is_equally_large(name):
     sizes = table["parameters"]
     if name == "depth":
         sizes = sizes[table["model"] == "thinner"]
-    if name in ("depth", "variants"):  # their base is the first model of `language`
-        sizes = np.append(sizes, load("language")["parameters"][0])
+        sizes = np.append(sizes, table["parameters"][table["layers"] == 4])
     assert len(set(table["model"])) > 1
     assert sizes.max() < 1.01 * sizes.min()
 
 
 def test_three_seeds_in_every_cell_of_the_tables():
     for name, columns in {
-        "race": ["model", "steps", "digits"],
-        "variants": ["model", "place"],
+        "language": ["model", "lr", "step", "place"],
+        "variants": ["model", "step", "place"],
         "depth": ["model", "layers", "place"],
     }.items():
         table = load(name)
+        table = table[table["model"] != "none"]  # a control, with two
         cells = [tuple(row) for row in table[columns]]
         assert {cells.count(cell) for cell in cells} == {3}, name
+
+
+def test_the_race_is_run_at_the_best_of_the_rates_that_were_tried():
+    table = load("race")
+    for model, good in race.GOOD.items():
+        mine = table[(table["model"] == model) & (table["digits"] <= 9) & (table["seed"] < 2)]
+        at_150 = mine[mine["steps"] == 150]
+        shares = {lr: at_150["exact"][at_150["lr"] == lr].mean() for lr in race.RATES[model]}
+        best = max(shares, key=shares.__getitem__)
+        assert best in good
+        assert min(shares) < best < max(shares)
+        for steps in race.STEPS:
+            assert set(good) <= set(mine["lr"][mine["steps"] == steps])

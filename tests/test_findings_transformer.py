@@ -8,9 +8,10 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
 from attnbook.block import Block
-from attnbook.config import TINY
+from attnbook.config import TINY, TransformerConfig
 from attnbook.norms import LayerNorm
 from attnbook.recording import recorded
+from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer
 from attnbook.vocabulary import Vocabulary
 from book.experiments import blocks, norms, surface
@@ -66,6 +67,27 @@ def test_without_residuals_two_blocks_make_all_words_alike(seed, norm):
 def test_norms_alone_save_the_gradient_that_is_lost_without_them(seed):
     assert kept_gradient(states(seed, norm="none", residual=False), seed) < 1e-9
     assert kept_gradient(states(seed, norm="pre", residual=False), seed) > 1e-3
+
+
+@pytest.mark.parametrize("seed", repeats(1, 4))
+def test_deep_post_norm_makes_all_words_alike_at_a_high_rate_without_warmup(seed):
+    alike = {}
+    for norm in ("pre", "post"):
+        torch.manual_seed(seed)
+        config = TransformerConfig(32, 4, 64, 6, norm=norm)
+        model = Transformer(norms.task.source_vocab, norms.task.target_vocab, config)
+
+        def batch(step):
+            return norms.task.batch(step, batch_size=32, seed=seed)
+
+        train(model, batch, model.loss, steps=30, lr=Cosine(0.01, 100))
+        source, target = batch(100)
+        memory = model.read(source)
+        mask = memory.mask[:, None]
+        h = model.decoder.stack(target, memory.states, memory_mask=mask, causal=True)
+        u = normalize(h[target != norms.task.target_vocab.pad], dim=-1)
+        alike[norm] = (u @ u.T).mean()
+    assert alike["post"] > 0.9 > 0.6 > alike["pre"]
 
 
 @pytest.mark.parametrize("part", blocks.PARTS)

@@ -203,7 +203,7 @@ WITHOUT = {
     "mask": "Without the mask",
     "residual": "Without residual connections",
     "norm": "Without layer norm",
-    "scale": "Without the scale 1/√d",
+    "scale": "Without the scale 1/√(d/h)",
 }
 
 

@@ -32,7 +32,7 @@ function render({ model, el }) {
   const run = () => runs.find(({ off: [part = ""] }) => part === model.get("off"));
   const without = (part) => ({
     "": "Whole model", mask: "Without the mask", residual: "Without residual connections", norm: "Without layer norm",
-    heads: `With one head, not ${heads}`, scale: "Without the scale 1/√d",
+    heads: `With one head, not ${heads}`, scale: "Without the scale 1/√(d/h)",
   })[part] ?? `Without ${part}`;
 
   // ---- the diagram: a part is a button where it comes first; its other places look alike and can be clicked
@@ -54,7 +54,7 @@ function render({ model, el }) {
   const beside = (...nodes) => h("div", { className: "attn-beside" }, ...nodes);
   const add = () => box("residual", "Add", " residual connection"), norm = () => box("norm", "Norm", " layer norm");
   const attention = (part, text, ...chips) => h("div", { className: "attn-attention" }, box(part, text),
-    beside(...chips, box("heads", heads > 1 ? `${heads} heads` : "1 head"), box("scale", "÷ √d", " the scale")));
+    beside(...chips, box("heads", heads > 1 ? `${heads} heads` : "1 head"), box("scale", "÷ √(d/h)", " the scale")));
   // In the order in which the numbers pass, which is upwards on the page.
   const sublayer = (layer) => (pre ? [norm(), layer, add()] : [layer, beside(add(), norm())]);
   function tower(source, layers, ...top) {
