@@ -1,6 +1,9 @@
+import importlib
 import inspect
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from attnbook import tables
@@ -20,7 +23,7 @@ def folder(tmp_path, monkeypatch):
 
 def learn(width: int, seed: int) -> list[dict]:
     """Two rows a run, which seeds move by hundredths."""
-    return [{"digits": n, "exact": width / 100 + seed / 100 - n / 10} for n in (1, 2)]
+    return [{"digits": n, "exact": np.float64(width + seed - 10 * n) / 100} for n in (1, 2)]
 
 
 def experiment(run=learn, settings=WIDTHS, **more) -> Experiment:
@@ -58,11 +61,45 @@ def test_an_interrupted_experiment_goes_on_and_the_old_table_stays_until_then(fo
     assert len(tables.load("widths")) == 12
 
 
-def test_what_another_script_left_is_neither_used_nor_lost(folder):
-    (folder / "widths.csv.partial").write_text("0123\n")
-    with pytest.raises(ValueError, match="must be of this script: remove it, or undo the change"):
+def test_what_was_kept_is_not_lost_when_the_last_step_fails(folder, monkeypatch):
+    made = []
+
+    def run(**setting):
+        made.append(setting)
+        return learn(**setting)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables.os, "replace", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            experiment(run).store()
+    experiment(run).store()
+    assert made == WIDTHS and len(tables.load("widths")) == 12
+
+
+@pytest.mark.parametrize("change", ["code", "versions"])
+def test_what_other_code_left_is_neither_used_nor_lost(folder, monkeypatch, change):
+    partial = folder / "widths.csv.partial"
+    with pytest.raises(ZeroDivisionError):
+        experiment(lambda width, seed: learn(width, seed) if width < 64 else 1 / 0).store()
+    before = partial.read_text()
+    new = {"code": ("_digest", lambda _: "other"), "versions": ("_versions", dict)}[change]
+    monkeypatch.setattr(tables, *new)
+    with pytest.raises(ValueError, match="must be of this code: remove it, or undo changes"):
         experiment().store()
-    assert (folder / "widths.csv.partial").read_text() == "0123\n"
+    assert partial.read_text() == before
+
+
+def test_what_a_script_imports_from_its_folder_is_its_code(tmp_path, monkeypatch):
+    script, recipe = tmp_path / "script.py", tmp_path / "recipe.py"
+    script.write_text("import recipe")
+    recipe.write_text("RATE = 1")
+    alone = tables._digest(script)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("recipe")
+    with_recipe = tables._digest(script)
+    recipe.write_text("RATE = 2")
+    assert len({alone, with_recipe, tables._digest(script)}) == 3
+    del sys.modules["recipe"]
 
 
 def test_a_run_made_again_may_differ_as_much_as_seeds_do(folder):
@@ -88,8 +125,8 @@ def test_where_a_seed_diverged_another_may(folder):
         return len(made.again(setting))
 
     Experiment("widths", WIDTHS, run, ("loss",)).store()
-    assert again(WIDTHS[3], float("nan")) == 0
-    assert again(WIDTHS[0], float("nan")) == 1
+    assert again(WIDTHS[3], float("nan")) == again(WIDTHS[3], 1.1) == 0
+    assert again(WIDTHS[0], float("nan")) == again(WIDTHS[3], 3.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,6 +136,8 @@ def test_where_a_seed_diverged_another_may(folder):
         ([{"a": 1}, {"b": 1}], r"columns \['width', 'seed', 'a'\], got \['width', 'seed', 'b'\]"),
         ([{"a": "x,y"}], r"got \['x,y'\]"),
         ([{"learning rate": 1}], r"got \['learning rate'\]"),
+        ([{"a.b": 1, "c": "d e"}], r"got \['a.b', 'd e'\]"),
+        ([{"seed": 1}], r"not have a column of \['width', 'seed'\], got \['seed'\]"),
     ],
 )
 def test_rows_that_would_not_come_back_are_refused(folder, rows, message):

@@ -8,7 +8,9 @@ import os
 import platform
 import re
 import subprocess
+import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,8 +21,9 @@ from typing import Any
 import numpy as np
 
 PACKAGES = ("attnbook", "torch", "numpy")
-PLAIN = re.compile(r"[\w.-]+")  # what comes back from a table as it was
-SPREADS = 4  # so far from the mean of its seeds may a run be that is made again
+NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a table gives back
+SPREADS = 5  # so far from the mean of its seeds may a run be that is made again
+BELIEF = 3  # as many seeds does the spread of other settings count
 
 
 def folder() -> Path:
@@ -88,84 +91,94 @@ class Experiment:
         lines of a table, which begin with `#`, say what made it.
 
         Raises:
-            ValueError: if a run gives no row, other columns than the run before it, or a name or
-                text that is more than letters, digits, `_`, `.` and `-`; or if what is kept was
-                made by another version of the script.
+            ValueError: if a run gives no row, a column of its settings, other columns than the run
+                before it, or a name or text that would not come back as it is; or if what is kept
+                was made by another version of the script, of what it imports from its folder, or
+                of torch.
         """
         path = folder() / f"{self.name}.csv"
         partial = path.with_name(path.name + ".partial")
-        script = Path(inspect.getfile(self.run))
-        done, seconds = self._kept(partial, sha256(script.read_bytes()).hexdigest())
+        made, done, seconds = self._kept(partial)
         for setting in self.settings:
             if _key(setting) in done:
                 continue
             start = time.perf_counter()
-            rows = [{**setting, **row} for row in self.run(**setting)]
+            rows = [self._row(setting, row) for row in self.run(**setting)]
             took = time.perf_counter() - start
-            self._check(rows, next(iter(done.values()), rows))
+            if not rows:
+                raise ValueError(f"rows must be at least one a run, got none of {setting}")
+            columns = list(next(iter(done.values()), rows)[0])
+            for row in rows:
+                if set(row) != set(columns):
+                    raise ValueError(f"rows must have the columns {columns}, got {list(row)}")
             with partial.open("a", encoding="utf8") as file:
                 file.write(json.dumps([rows, took]) + "\n")
             done[_key(setting)] = rows
             seconds += took
             print(self.name, *setting.values(), f"{took:.0f} s", flush=True)
-        with partial.open("w", encoding="utf8", newline="") as file:
-            file.writelines(f"# {line}\n" for line in self._made(script, seconds))
+        seeds = dict.fromkeys(str(setting.get("seed", "none")) for setting in self.settings)
+        head = [
+            f"command: make experiments NAME={self.name}",
+            f"finished: {time.strftime('%Y-%m-%d')}, after {seconds:.0f} seconds",
+            f"script: commit {made['commit']}",
+            f"seeds: {' '.join(seeds)}",
+            f"learning rates tried: {self.rates or 'none'}",
+            *(f"{package} {number}" for package, number in made["versions"].items()),
+        ]
+        whole = path.with_name(path.name + ".new")
+        with whole.open("w", encoding="utf8", newline="") as file:
+            file.writelines(f"# {line}\n" for line in head)
             writer = csv.DictWriter(
                 file, list(done[_key(self.settings[0])][0]), lineterminator="\n"
             )
             writer.writeheader()
             for setting in self.settings:
                 writer.writerows(done[_key(setting)])
-        os.replace(partial, path)
+        os.replace(whole, path)
+        partial.unlink()
         return path
 
-    def _kept(self, partial: Path, script: str) -> tuple[dict[tuple[str, ...], list[dict]], float]:
-        """Rows by settings, and seconds, of an interrupted experiment; a broken last run is cut."""
+    def _kept(self, partial: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], list], float]:
+        """What made an interrupted experiment's runs, they themselves by settings, and seconds."""
+        script = Path(inspect.getfile(self.run))
+        made: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
         lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
-        if not lines:
-            lines = [script + "\n"]
-        if lines[0] != script + "\n":
-            raise ValueError(
-                f"{partial.name} must be of this script: remove it, or undo the change"
-            )
-        whole = [line for line in lines if line.endswith("\n")]
+        whole = [line for line in lines if line.endswith("\n")]  # a run half written is cut
+        if whole:
+            first = json.loads(whole[0])
+            if {**first, **made} != first:
+                raise ValueError(f"{partial.name} must be of this code: remove it, or undo changes")
+            made = first
+        else:
+            changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
+            made["commit"] = (_git("log", "-1", "--format=%h") or "none") + changed
+            whole = [json.dumps(made) + "\n"]
         partial.write_text("".join(whole), "utf8")
         done, seconds = {}, 0.0
         for rows, took in map(json.loads, whole[1:]):
             done[tuple(str(rows[0][name]) for name in self.settings[0])] = rows
             seconds += took
-        return done, seconds
+        return made, done, seconds
 
-    def _check(self, rows: list[dict], others: list[dict]) -> None:
-        """A run's rows have the columns of others and come back from a table as they are."""
-        if not rows:
-            raise ValueError("rows must be at least one a run, got none")
-        for row in rows:
-            if set(row) != set(others[0]):
-                raise ValueError(f"rows must have the columns {list(others[0])}, got {list(row)}")
-            strange = [t for t in map(str, (*row, *row.values())) if not PLAIN.fullmatch(t)]
-            if strange:
-                raise ValueError(f"rows must hold only letters, digits, _, . and -, got {strange}")
-
-    def _made(self, script: Path, seconds: float) -> list[str]:
-        """What made the table, in lines."""
-        seeds = dict.fromkeys(str(setting.get("seed", "none")) for setting in self.settings)
-        changed = " and changes" if _git("status", "--porcelain", str(script)) else ""
-        return [
-            f"command: make experiments NAME={self.name}",
-            f"finished: {time.strftime('%Y-%m-%d')}, after {seconds:.0f} seconds",
-            f"script: commit {_git('log', '-1', '--format=%h', str(script)) or 'none'}{changed}",
-            f"seeds: {' '.join(seeds)}",
-            f"learning rates tried: {self.rates or 'none'}",
-            f"python {platform.python_version()}",
-            *(f"{package} {version(package)}" for package in PACKAGES),
-        ]
+    def _row(self, setting: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings and findings in one row, which a table gives back as it is."""
+        if set(setting) & set(found):
+            raise ValueError(f"rows must not have a column of {list(setting)}, got {list(found)}")
+        row = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in {**setting, **found}.items()
+        }
+        strange = [name for name in row if not NAME.fullmatch(name)]
+        strange += [text for text in map(str, row.values()) if not PLAIN.fullmatch(text)]
+        if strange:
+            raise ValueError(f"rows must hold only letters, digits, _, +, . and -, got {strange}")
+        return row
 
     def again(self, setting: Mapping[str, Any]) -> list[str]:
         """Make one run again and say where it leaves what the table has of its seeds.
 
-        A value may differ from the mean of its seeds by four spreads: the standard deviation of
-        the seeds there, or of all seeds in the table where that is larger.
+        A value may differ from the mean of its seeds by five spreads: standard deviations of the
+        seeds there, towards those of all settings in the same row, as three seeds tell little.
 
         Args:
             setting: of the run, one of `settings`.
@@ -174,23 +187,28 @@ class Experiment:
             A line for each measured column that is elsewhere; none if the table holds.
         """
         table = load(self.name)
-        runs: dict[tuple[str, ...], np.ndarray] = {}
+        runs: dict[tuple[str, ...], list[np.ndarray]] = {}
         for stored in self.settings:
-            here = np.all([table[c].astype(str) == str(v) for c, v in stored.items()], 0)
-            runs[_key(stored)] = table[here]
+            here = np.all([table[column] == value for column, value in stored.items()], 0)
+            runs.setdefault(_but_seed(stored), []).append(table[here])
+        mine = runs[_but_seed(setting)]
         rows = list(self.run(**setting))
-        if len(rows) != len(runs[_key(setting)]):
-            return [f"{setting}: {len(runs[_key(setting)])} rows are stored, made {len(rows)}"]
+        if len(rows) != len(mine[0]):
+            return [f"{setting}: {len(mine[0])} rows are stored, made {len(rows)}"]
+        alike = [group for group in runs.values() if len(group[0]) == len(rows)]
         said = []
         for column in self.measured:
-            groups: dict[tuple, list] = {}
-            for stored in self.settings:
-                groups.setdefault(_but_seed(stored), []).append(runs[_key(stored)][column])
-            usual = math.sqrt(np.nanmean([np.nanvar(group, 0).mean() for group in groups.values()]))
-            seeds = np.array(groups[_but_seed(setting)], float)
             new = np.array([row[column] for row in rows], float)
-            spread = np.maximum(seeds.std(0), usual) + 1e-3 * np.abs(seeds).max(0) + 1e-9
-            away = np.abs(new - seeds.mean(0)) / spread
+            seeds = np.array([run[column] for run in mine], float)
+            n = len(seeds)
+            others = [
+                _variance([run[column] for run in group]) for group in alike if len(group) > 1
+            ]
+            usual = np.nanmean(others, 0) if others else np.zeros(len(rows))
+            own = _variance(seeds) if n > 1 else usual
+            spread = np.sqrt(((n - 1) * own + BELIEF * usual) / (n - 1 + BELIEF) * (1 + 1 / n))
+            spread += 1e-3 * np.nanmax(np.abs(seeds), 0) + 1e-9  # what is exact is rounded
+            away = np.abs(new - np.nanmean(seeds, 0)) / spread
             away[np.isnan(new) & np.isnan(seeds).any(0)] = 0  # diverged, as another seed did
             away[np.isnan(away)] = math.inf
             i = int(away.argmax())
@@ -208,6 +226,25 @@ def _but_seed(setting: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(value) for name, value in setting.items() if name != "seed")
 
 
+def _variance(values: Any) -> np.ndarray:
+    """Variance over seeds, in each row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all nan, or all but one
+        return np.nan_to_num(np.nanvar(np.array(values, float), 0, ddof=1))
+
+
+def _digest(script: Path) -> str:
+    """Of a script, and of what is imported from its folder."""
+    files = {Path(getattr(m, "__file__", None) or "") for m in list(sys.modules.values())}
+    near = {file.resolve() for file in files if file.parent.resolve() == script.parent.resolve()}
+    return sha256(b"".join(map(Path.read_bytes, sorted({*near, script.resolve()})))).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    """What else a table depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
 def _git(*arguments: str) -> str:
     """What git says in the folder of the tables; nothing where there is no git."""
     try:
@@ -215,48 +252,3 @@ def _git(*arguments: str) -> str:
     except OSError:
         return ""
     return found.stdout.strip()
-
-
-def store(name: str, rows: Iterable[Mapping[str, object]]) -> Path:
-    """Run an experiment to its end and store its rows as `<name>.csv`.
-
-    The first lines, which begin with `#`, say by what command, when, how long, and with which
-    versions the table was made. Until the end the rows are kept in `<name>.csv.partial`: a run that
-    fails leaves there what it found, and the old table as it was.
-
-    Args:
-        name: of the table and of `book/experiments/<name>.py`.
-        rows: the rows, all with the same columns; the experiment may compute them as it yields.
-
-    Raises:
-        ValueError: if there is no row, or at the first row that has other columns than the row
-            before it, or a name or text that is more than letters, digits, `_`, `.` and `-`.
-    """
-    start = time.perf_counter()
-    path = folder() / f"{name}.csv"
-    partial = path.with_name(path.name + ".partial")
-    columns: list[str] = []
-    with partial.open("w", encoding="utf8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for row in rows:
-            if not columns:
-                columns = list(row)
-                writer.writerow(columns)
-            if set(row) != set(columns):
-                raise ValueError(f"rows must have the same columns, {columns}, got {list(row)}")
-            strange = [t for t in map(str, (*row, *row.values())) if not PLAIN.fullmatch(t)]
-            if strange:
-                raise ValueError(f"rows must hold only letters, digits, _, . and -, got {strange}")
-            writer.writerow([row[column] for column in columns])
-            file.flush()
-    if not columns:
-        raise ValueError("rows must be at least one, got none")
-    minutes = (time.perf_counter() - start) / 60
-    made = [f"command: make experiments NAME={name}"]
-    made += [f"finished: {time.strftime('%Y-%m-%d')}, after {minutes:.1f} minutes"]
-    made += [f"python {platform.python_version()}"]
-    made += [f"{package} {version(package)}" for package in PACKAGES]
-    table = partial.read_text(encoding="utf8")
-    partial.write_text("".join(f"# {line}\n" for line in made) + table, encoding="utf8")
-    os.replace(partial, path)
-    return path
