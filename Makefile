@@ -33,7 +33,7 @@ planted: .venv/.test node_modules/.package-lock.json  ## plant the errors of tes
 cheats: .venv/.test  ## run each claim's asserts against its cheats, which must fail: CHAPTER=02, or all
 	@$(PY) -m tools.cheats $(CHAPTER)
 
-seeds: .venv/.test  ## run under ten other seeds and three instruction sets: CHAPTER=02, CHAPTER=findings, or all
+seeds: .venv/.test  ## run under ten other seeds and three instruction sets: CHAPTER=02, CHAPTER=findings; without: all
 	@$(PY) -m tools.seeds $(CHAPTER)
 
 again: .venv/.test  ## make one run of each stored table again, and compare: NAME=..., or all

@@ -26,10 +26,10 @@ import numpy
 import pytest
 
 from attnbook import assets
-from tools import seeds
+from tools import shifted
 
-if shift := int(os.environ.get(seeds.SHIFT, "0")):
-    seeds.shift(shift)
+if shift := int(os.environ.get(shifted.SHIFT, "0")):
+    shifted.shift(shift)
 
 hypothesis.settings.register_profile("book", deadline=None)  # no test asserts a time
 hypothesis.settings.load_profile("book")

@@ -1,5 +1,6 @@
 """Cheats are seen, or the tool says so; and every claim has two in the book's own lists."""
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -78,9 +79,20 @@ def test_a_cheat_that_no_assert_of_its_claim_sees_is_told(tmp_path):
     ]
 
 
-def test_a_chapter_that_fails_by_itself_proves_nothing(tmp_path):
-    said = judged(tmp_path, ("C01", "more", "< 4", "< 3"), cells=[("1 / 0", ()), *CELLS])
-    assert "01_mini.ipynb: code cell 1 fails without a cheat" in said[0] and said[-1] == "1"
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_chapter_that_fails_by_itself_proves_nothing(tmp_path, place):
+    cells = [*CELLS]
+    cells.insert(place, ("1 / 0", ()))
+    said = judged(tmp_path, ("C01", "doubled", "torch.eye(3,", "torch.ones((3, 3),"), cells=cells)
+    assert f"01_mini.ipynb: code cell {place + 1} fails without a cheat" in said[-4]
+    assert said[-1] == "1"
+
+
+def test_an_assert_of_a_library_sees_no_cheat(tmp_path):
+    hidden = "from torch.testing import assert_close\nassert_close(rows, torch.ones(3))"
+    cells = [*CELLS[:2], (hidden, ("C01",))]
+    said = judged(tmp_path, ("C01", "doubled", "torch.eye(3,", "torch.ones((3, 3),"), cells=cells)
+    assert "C01, doubled: STOPS: AssertionError" in said[0]
 
 
 def test_every_claim_that_a_chapter_shows_has_two_cheats_that_fit_it():
@@ -94,8 +106,10 @@ def test_every_claim_that_a_chapter_shows_has_two_cheats_that_fit_it():
 
 
 @pytest.mark.parametrize("chapter", repeats(*sorted(CHAPTERS, key=lambda p: p.stem != "05_heads")))
-def test_the_claims_of_a_chapter_see_their_cheats(chapter):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process splits by fork")
+def test_the_claims_of_a_chapter_see_their_cheats(chapter, asset):
     """`make test` takes the chapter that runs fastest."""
+    asset("minilm")  # for chapters 3 and 5
     command = [sys.executable, "-m", "tools.cheats", str(chapter)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -52,6 +52,13 @@ def test_the_device_is_checked_before_anything_is_trained(monkeypatch):
         train(model, batch, lambda b: pytest.fail("was trained"), steps=1, lr=0.02)
 
 
+def test_the_model_comes_back_to_the_device_where_it_was(monkeypatch):
+    model, moves = Regression(), []
+    monkeypatch.setattr(model, "to", lambda device: moves.append(device) or model)
+    train(model, batch, model.loss, steps=1, lr=0.02)
+    assert len(moves) == 2 and moves[-1] == next(model.parameters()).device
+
+
 def test_the_first_step_is_adam_with_the_given_rate():
     model, _ = run(steps=1)
     start = Regression()

@@ -162,7 +162,7 @@ def train(
 
     Args:
         model: changed in place, on the device that Accelerate chooses; afterwards in evaluation
-            mode.
+            mode, on the device where it was.
         batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
             For several processes: tensors with a row a sample, in tuples or mappings.
         loss: gives the loss of a batch, a scalar: a mean over the batch.
@@ -199,6 +199,7 @@ def train(
     accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
     size, index = accelerator.num_processes, accelerator.process_index
     check_device(accelerator.device)
+    home = next((weight.device for weight in model.parameters()), accelerator.device)
     model.to(accelerator.device)
     objective, updater = accelerator.prepare(_Objective(model, loss), optimizer(model.parameters()))
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
@@ -235,7 +236,7 @@ def train(
             bar.update()
             for hook in hooks:
                 hook(run)
-    model.eval()
+    model.eval().to(home)
     return run.losses
 
 
