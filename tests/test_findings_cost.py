@@ -98,12 +98,12 @@ def test_what_a_table_compares_is_equally_large(name):
         sizes = sizes[table["model"] == "thinner"]
         sizes = np.append(sizes, table["parameters"][table["layers"] == 4])
     assert len(set(table["model"])) > 1
-    assert sizes.max() < 1.01 * sizes.min()
+    assert sizes.max() < 1.02 * sizes.min()
 
 
 def test_three_seeds_in_every_cell_of_the_tables():
     for name, columns in {
-        "language": ["model", "lr", "step", "place"],
+        "language": ["model", "step", "place"],
         "variants": ["model", "step", "place"],
         "depth": ["model", "layers", "place"],
     }.items():
