@@ -97,8 +97,10 @@ RUNS = [
     *product((0.03,), (40,), ("full",), SEEDS, (6,), NORMS),
     *product((0.01,), (40,), ("plain", "detached"), SEEDS, (6,), ("post", "pre")),
 ]
-COLUMNS = ("lr", "warmup", "kind", "seed", "blocks", "norm")
-SETTINGS = [dict(zip(COLUMNS, values, strict=True)) for values in RUNS]
+SETTINGS = [
+    {"lr": lr, "warmup": warmup, "kind": kind, "seed": seed, "blocks": blocks, "norm": norm}
+    for lr, warmup, kind, seed, blocks, norm in RUNS
+]
 EXPERIMENT = Experiment("norms", SETTINGS, run, ("loss",), "0.001 0.003 0.01 0.03")
 
 if __name__ == "__main__":
