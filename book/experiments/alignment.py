@@ -46,7 +46,7 @@ def run(decoder: str, ways: int, seed: int) -> Iterator[dict]:
 SETTINGS = [
     {"decoder": decoder, "ways": ways, "seed": seed}
     for seed, (decoder, ways) in product(
-        range(4), [("rnnsearch", 2), *product(("bahdanau", "luong"), (1, 2))]
+        range(8), [("rnnsearch", 2), *product(("bahdanau", "luong"), (1, 2))]
     )
 ]
 MEASURED = ("exact", "on_digits", "late_before_hundred")
