@@ -171,7 +171,7 @@ def test_each_stored_table_has_the_runs_of_its_script(name):
     table = tables.load(name)
     columns = list(made.settings[0])
     assert made.name == name and Path(inspect.getfile(made.run)).stem == name
-    assert set(made.measured) <= set(table.dtype.names)
+    assert set(made.measured) <= set(table.dtype.names or ())
     stored = {tuple(str(row[column]) for column in columns) for row in table}
     assert stored == {tuple(map(str, setting.values())) for setting in made.settings}
     head = (ROOT / "book" / "experiments" / f"{name}.csv").read_text().splitlines()[:9]

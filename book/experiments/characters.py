@@ -57,6 +57,7 @@ class Convolutions(nn.Module):
 
     def __init__(self, d_model: int, n_layers: int, width: int = 3):
         super().__init__()
+        self.width = width
         self.layers = nn.ModuleList(
             nn.Conv1d(d_model, 2 * d_model, width, dilation=2**i) for i in range(n_layers)
         )
@@ -65,7 +66,7 @@ class Convolutions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         *norms, last = self.norms
         for i, (layer, norm) in enumerate(zip(self.layers, norms, strict=True)):
-            before = (layer.kernel_size[0] - 1) * 2**i
+            before = (self.width - 1) * 2**i
             x = x + glu(layer(pad(norm(x).mT, (before, 0))), dim=1).mT
         return last(x)
 

@@ -62,15 +62,15 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: speeches("test"), "split must be one of 'train', 'validation', got 'test'"),
     (lambda: windows("train", 0, 0), "n must be a whole number of at least 1, got 0"),
     (lambda: windows("train", 5, 0, batch_size=0), "batch_size must be a whole number"),
-    (lambda: tables.store("x", []), "rows must be at least one, got none"),
+    (
+        lambda: tables.Experiment("x", [], dict, ()),
+        "settings must be one a run, each its own, got 0",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("call", "message"), CALLS, ids=[message for _, message in CALLS])
-def test_calls(
-    call: Callable[[], object], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    monkeypatch.setattr(tables, "folder", lambda: tmp_path)
+def test_calls(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
 
