@@ -26,10 +26,11 @@ import numpy
 import pytest
 
 from attnbook import assets
-from tools import shifted
 
-if shift := int(os.environ.get(shifted.SHIFT, "0")):
-    shifted.shift(shift)
+if shift := os.environ.get("ATTNBOOK_SEED_SHIFT"):  # `make seeds CHAPTER=findings`
+    from tools import shifted
+
+    shifted.shift(int(shift))
 
 hypothesis.settings.register_profile("book", deadline=None)  # no test asserts a time
 hypothesis.settings.load_profile("book")

@@ -33,8 +33,8 @@ from nbformat.v4 import new_code_cell
 from tools import notebooks
 from tools.chapters import CELL_SECONDS, chosen
 from tools.notebooks import ROOT
-from tools.shifted import SHIFT
 
+SHIFT = "ATTNBOOK_SEED_SHIFT"  # tells tests/conftest.py how far
 STEP = 100_000_007  # between two seeds: more than an experiment has of its own
 KINDS = {  # least first: ATen, oneDNN, MKL
     "default": ("default", "SSE41", "SSE4_2"),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-SHIFT = "ATTNBOOK_SEED_SHIFT"  # tells pytest how far
 OPERATORS: dict[str, tuple] = {
     "Gt": (operator.gt, 1),
     "GtE": (operator.ge, 1),
