@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments address lint format bench lock clean
+.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments bert address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -56,6 +56,9 @@ widgets: .venv/.test  ## refresh the widget sources stored in the notebooks
 
 experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them
 	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(patsubst %.csv,%.py,$(wildcard book/experiments/*.csv))); do $(PY) $$f; done
+
+bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half an hour on one core
+	@$(PY) -m tools.bert
 
 address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name
 	@$(PY) -m tools.address $(REPO)

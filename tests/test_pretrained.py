@@ -1,13 +1,21 @@
+import json
 import socket
+import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
+from test_block import close, randomise
 
 from attnbook import pretrained
+from attnbook.bert import pack
+from attnbook.pretrained import load_bert
 from attnbook.recording import recorded
+from attnbook.tokenizers import SPECIAL
 
 SENTENCES = [
     "We wash our cats.",
@@ -114,3 +122,228 @@ def test_without_transformers_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ImportError, match=r'transformers: .*"attnbook\[pretrained\]"'):
         pretrained.minilm()
+
+
+SIZES: list[dict[str, Any]] = [  # all of them differ
+    {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 2, "intermediate_size": 20},
+    {
+        "hidden_size": 20,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 3,
+        "intermediate_size": 14,
+        "hidden_act": "gelu_new",
+        "layer_norm_eps": 0.1,
+        "max_position_embeddings": 11,
+        "type_vocab_size": 7,
+    },
+    {
+        "hidden_size": 10,
+        "num_attention_heads": 5,
+        "num_hidden_layers": 1,
+        "intermediate_size": 30,
+        "hidden_act": "relu",
+        "max_position_embeddings": 16,
+    },
+]
+KINDS = ["BertForPreTraining", "BertForMaskedLM", "BertForNextSentencePrediction", "BertModel"]
+
+
+def saved(folder: Path, kind: str = KINDS[0], **options: Any) -> Any:
+    """A random model of `transformers`, and its directory."""
+    import transformers
+
+    words = [*SPECIAL[:3], *"abcdefgh", *SPECIAL[3:]]  # 13 tokens
+    options = {"attn_implementation": "eager", "max_position_embeddings": 9, **SIZES[0], **options}
+    config = transformers.BertConfig(vocab_size=len(words), **options)
+    theirs = randomise(getattr(transformers, kind)(config))
+    theirs.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    return theirs
+
+
+def pairs(vocab: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two pairs, the second with padding."""
+    return pack(vocab, [[3, 4, 5], [6]], [[7, 8], [9]], max_len=9)
+
+
+@torch.no_grad()
+def same(theirs: Any, folder: Path) -> Any:
+    """Hidden states, attention and heads of a directory are those of `transformers`."""
+    ours, tokenizer = load_bert(folder)
+    tokens, segments = pairs(tokenizer.vocab)
+    words = tokens != tokenizer.vocab.pad
+    assert not ours.training and not words.all() and segments.any()
+    with recorded(ours) as weights:
+        states = ours.layers(tokens, segments)
+    fused = ours(tokens, segments)
+    options = {"output_hidden_states": True, "output_attentions": True}
+    out = theirs(tokens, attention_mask=words.long(), token_type_ids=segments, **options)
+    assert len(states) == len(out.hidden_states) == len(weights) + 1
+    for mine, other in zip([*states, fused], [*out.hidden_states, states[-1]], strict=True):
+        close(mine[words], other[words])
+    for mine, other in zip(weights.values(), out.attentions, strict=True):
+        close(mine, other)
+    names = ("prediction_logits", "seq_relationship_logits", "logits")
+    scores = [out[name] for name in names if name in out]
+    assert len(scores) == sum(head is not None for head in (ours.words, ours.next_sentence))
+    for other in scores:
+        if other.ndim == 3:
+            close(ours.word_logits(fused)[words], other[words])
+        else:
+            close(ours.next_logits(fused), other)
+    if "pooler_output" in out:
+        close(ours.pooled(fused), out.pooler_output)
+    return ours
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=["gelu", "gelu_new", "relu"])
+def test_a_random_bert_is_that_of_transformers(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    ours = same(saved(tmp_path, **sizes), tmp_path)
+    assert None not in (ours.pooler, ours.words, ours.next_sentence)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads"),
+    [
+        ("BertModel", {"pooler"}),
+        ("BertForMaskedLM", {"words"}),
+        ("BertForNextSentencePrediction", {"pooler", "next_sentence"}),
+    ],
+)
+def test_heads_that_a_directory_lacks_are_none(tmp_path: Path, kind: str, heads: set[str]) -> None:
+    ours = same(saved(tmp_path, kind), tmp_path)
+    every = ("pooler", "words", "next_sentence")
+    assert {name for name in every if getattr(ours, name) is not None} == heads
+
+
+@torch.no_grad()
+def test_minilm_in_our_class_is_that_of_transformers(asset: Any) -> None:
+    ours, tokenizer = load_bert(asset("minilm"))
+    theirs, their_tokenizer = pretrained.minilm()
+    batch = their_tokenizer(SENTENCES, SENTENCES[::-1], padding=True, return_tensors="pt")
+    first = [tokenizer.encode(sentence) for sentence in SENTENCES]
+    packed = pack(tokenizer.vocab, first, first[::-1], max_len=512)
+    assert packed.tokens.equal(batch["input_ids"])
+    assert packed.segments.equal(batch["token_type_ids"])
+    words = packed.tokens != tokenizer.vocab.pad
+    out = theirs(**batch, output_hidden_states=True, output_attentions=True)
+    with recorded(ours) as weights:
+        states = ours.layers(*packed)
+    for mine, other in zip(states, out.hidden_states, strict=True):
+        close(mine[words], other[words])
+    for mine, other in zip(weights.values(), out.attentions, strict=True):
+        close(mine, other)
+    close(ours.pooled(states[-1]), out.pooler_output)
+    assert ours.words is None and ours.next_sentence is None
+
+
+def changed(folder: Path, **weights: torch.Tensor | None) -> None:
+    """Some of a directory's parameters are others, or gone."""
+    path = folder / "model.safetensors"
+    all_ = {name: weight.clone() for name, weight in load_file(path).items()}
+    for name, weight in weights.items():
+        all_.pop(name, None)
+        if weight is not None:
+            all_[name] = weight
+    save_file(all_, path)
+
+
+def test_files_of_old_are_read(tmp_path: Path) -> None:
+    """Norms with gamma and beta, positions written out, output matrix and bias twice, halves."""
+    theirs = saved(tmp_path)
+    path = tmp_path / "model.safetensors"
+    weights = {name: weight.half() for name, weight in load_file(path).items()}
+    theirs.load_state_dict({name: weight.float() for name, weight in weights.items()}, strict=False)
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): weight
+        for name, weight in weights.items()
+    }
+    old["bert.embeddings.position_ids"] = torch.arange(9)[None]
+    embedding = old["bert.embeddings.word_embeddings.weight"]
+    old["cls.predictions.decoder.weight"] = embedding.clone()
+    old["cls.predictions.decoder.bias"] = old["cls.predictions.bias"].clone()
+    save_file(old, path)
+    assert any("gamma" in name for name in old)
+    same(theirs, tmp_path)
+
+
+def test_capitals_are_kept_where_the_directory_says_so(tmp_path: Path) -> None:
+    saved(tmp_path)
+    assert load_bert(tmp_path)[1].words("Ab") == ["ab"]
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    assert load_bert(tmp_path)[1].words("Ab") == ["Ab"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("model_type", "roberta", "config.json must have model_type = 'bert', got 'roberta'"),
+        (
+            "position_embedding_type",
+            "relative_key",
+            "config.json must have position_embedding_type = 'absolute', got 'relative_key'",
+        ),
+        ("is_decoder", True, "config.json must have is_decoder = False, got True"),
+        ("hidden_size", None, "config.json must have hidden_size, got none"),
+        ("hidden_act", "tanh", "hidden_act must be one of 'gelu', .*, got 'tanh'"),
+        ("vocab_size", 14, "vocab.txt must hold vocab_size = 14 tokens, got 13"),
+        ("num_attention_heads", 5, "n_heads must divide d_model, 12, got 5"),
+        (
+            "intermediate_size",
+            21,
+            r"must hold stack.blocks.0.feed_forward.up.weight \[21, 12\], got \[20, 12\]",
+        ),
+        ("num_hidden_layers", 3, r"must hold stack.blocks.2.attention.q.weight .*, got none"),
+        ("num_hidden_layers", 1, "must hold no more than a Bert, got stack.blocks.1.attention"),
+    ],
+)
+def test_another_family_is_refused(tmp_path: Path, key: str, value: Any, message: str) -> None:
+    saved(tmp_path)
+    path = tmp_path / "config.json"
+    said = json.loads(path.read_text()) | {key: value}
+    path.write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
+    with pytest.raises(ValueError, match=message):
+        load_bert(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight", "message"),
+    [
+        ("bert.pooler.dense.bias", None, r"must hold pooler.bias \[12\], got none"),
+        ("cls.predictions.bias", torch.ones(5), r"must hold words.bias \[13\], got \[5\]"),
+        ("classifier.weight", torch.ones(2, 12), "no more than a Bert, got classifier.weight"),
+        (
+            "cls.predictions.decoder.weight",
+            torch.ones(13, 12),
+            "no more than a Bert, got an output matrix apart from the embedding",
+        ),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(
+    tmp_path: Path, name: str, weight: Any, message: str
+) -> None:
+    saved(tmp_path)
+    changed(tmp_path, **{name: weight})
+    with pytest.raises(ValueError, match=message):
+        load_bert(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocab.txt"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    saved(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(ValueError, match=f"folder must hold {name}, got"):
+        load_bert(tmp_path)
+
+
+def test_our_class_needs_no_transformers(tmp_path: Path) -> None:
+    saved(tmp_path)
+    script = (
+        "import sys; from attnbook.pretrained import load_bert; load_bert(sys.argv[1])\n"
+        "print({'transformers', 'tokenizers'} & {*sys.modules})"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"

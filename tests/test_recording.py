@@ -10,7 +10,7 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 
 from attnbook.attention import MultiHeadAttention, ScoredAttention
 from attnbook.config import TransformerConfig
-from attnbook.recording import recorded
+from attnbook.recording import calls, recorded
 from attnbook.scores import AdditiveScore
 from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
 from attnbook.transformer import Transformer, TransformerDecoder
@@ -143,3 +143,25 @@ def test_weights_of_half_precision_sum_to_one(dtype: torch.dtype) -> None:
         out = attention(torch.randn(2, 300, 24, dtype=dtype))
     assert out.dtype == dtype and weights[""].dtype == torch.float32
     torch.testing.assert_close(weights[""].sum(-1), torch.ones(2, 4, 300))
+
+
+def test_calls_are_seen_whole_and_leave_nothing_behind() -> None:
+    model = TransformerDecoder(ENGLISH, CONFIG).eval()
+    tokens = SOURCE[:1]
+    with torch.no_grad():
+        alone = model(tokens)
+        with calls(model) as seen:
+            together = model(tokens)
+        torch.testing.assert_close(together, alone)
+        (x,), out = seen["stack.blocks.1.feed_forward"]
+        feed_forward = model.get_submodule("stack.blocks.1.feed_forward")
+        torch.testing.assert_close(feed_forward(x), out)
+        (q, k, _), scores = seen["stack.blocks.0.attention.scores"]
+        torch.testing.assert_close(scores, q @ k.mT / q.shape[-1] ** 0.5)
+        (weights, v), heads = seen["stack.blocks.0.attention.combine"]
+        torch.testing.assert_close(weights @ v, heads)
+        (given,), _ = seen["stack.blocks.0.attention.out"]
+        torch.testing.assert_close(heads.transpose(1, 2).flatten(2), given)
+        seen.clear()
+        model(tokens)
+    assert seen == {} and all("scores" not in vars(module) for module in model.modules())

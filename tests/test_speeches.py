@@ -12,6 +12,7 @@ from attnbook.speeches import (
     Speech,
     decode,
     encode,
+    sentences,
     speeches,
     windows,
 )
@@ -77,6 +78,45 @@ def test_characters_that_are_not_in_the_vocabulary():
     everything = "".join(s.text for split in SPLITS for s in speeches(split))
     assert sum(character not in CHARACTERS for character in everything) < 5e-5 * len(everything)
     assert UNKNOWN not in everything
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("We met. We  spoke!\nWhy? I do.", "We met.|We spoke!|Why?|I do."),
+        (
+            "Mr. Speaker, Dr. Hull and J. Q. Adams came.",
+            "Mr. Speaker, Dr. Hull and J. Q. Adams came.",
+        ),
+        ("The U.S. Army won. It rests.", "The U.S. Army won.|It rests."),
+        (
+            "It cost $1.95 in 1946. 300 paid, 6 per cent. of all.",
+            "It cost $1.95 in 1946.|300 paid, 6 per cent. of all.",
+        ),
+        (
+            'He said: "Go!" "No," I said. (Laughter.) Then',
+            'He said: "Go!"|"No," I said.|(Laughter.)|Then',
+        ),
+        ("What he and I. We did", "What he and I.|We did"),
+        ("MEMBERS OF THE CONGRESS:\n\nSo be it\n\n\n", "MEMBERS OF THE CONGRESS:|So be it"),
+        ("So on ... and on. “Yes.” ‘No.’ Well", "So on ... and on.|“Yes.”|‘No.’|Well"),
+        ("In the U.S. We met", "In the U.S. We met"),  # one of the errors that it says of itself
+        (" \n\n ", ""),
+    ],
+)
+def test_sentences(text, wanted):
+    assert "|".join(sentences(text)) == wanted
+
+
+def test_sentences_lose_no_word_and_are_seldom_strange():
+    found = {speech: sentences(speech.text) for speech in speeches("validation")}
+    for speech, cut in found.items():
+        assert " ".join(cut).split() == speech.text.split()
+    lengths = sorted(len(sentence.split()) for cut in found.values() for sentence in cut)
+    assert 20 < lengths[len(lengths) // 2] < 30
+    assert sum(n < 3 for n in lengths) < 0.03 * len(lengths)
+    small = [s for cut in found.values() for s in cut if s[0].islower()]
+    assert len(small) < 0.01 * len(lengths)
 
 
 def test_windows_are_pieces_of_one_speech_of_their_split():

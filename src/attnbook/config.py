@@ -34,6 +34,8 @@ class TransformerConfig:
         positions: "sinusoidal" or "learned", added to embeddings; "rotary" or "alibi", in every
             self-attention; "none".
         max_len: the most tokens that learned positions have a vector for.
+        n_segments: number of segments (the texts of a pair) that have a vector, which is added to
+            the embeddings of their tokens.
         rotary_base, rotary_pairing: as for `Rotary`.
         d_head: size of a head's vectors. None: d_model / n_heads.
         n_kv_heads: number of heads of keys and values. None: as many as n_heads.
@@ -67,6 +69,7 @@ class TransformerConfig:
     gated: bool = False
     positions: Positions = "sinusoidal"
     max_len: int = 512
+    n_segments: int = 0
     rotary_base: float = 10000.0
     rotary_pairing: Pairing = "half"
     d_head: int | None = None
@@ -90,7 +93,7 @@ class TransformerConfig:
         for name in ("d_model", "n_heads", "n_layers", "max_len", "d_head", "n_kv_heads"):
             if getattr(self, name) is not None:
                 check_whole(1, **{name: getattr(self, name)})
-        check_whole(0, d_ff=self.d_ff)
+        check_whole(0, d_ff=self.d_ff, n_segments=self.n_segments)
         if self.d_head is None and self.d_model % self.n_heads:
             raise ValueError(f"n_heads must divide d_model, {self.d_model}, got {self.n_heads}")
         if self.n_heads % (self.n_kv_heads or self.n_heads):
@@ -127,8 +130,11 @@ GPT_1 = replace(VASWANI_2017, d_model=768, n_heads=12, d_ff=3072, n_layers=12,
 GPT_2 = replace(GPT_1, norm="pre", max_len=1024)
 """The smallest decoder of Radford et al. 2019."""
 
-BERT = replace(GPT_1, activation="gelu", embedding_norm=True, norm_eps=1e-12)
-"""The base encoder of Devlin et al. 2019, but for its vectors of segments."""
+BERT = replace(GPT_1, activation="gelu", n_segments=2, embedding_norm=True, norm_eps=1e-12)
+"""The base encoder of Devlin et al. 2019."""
+
+BERT_LARGE = replace(BERT, d_model=1024, n_heads=16, d_ff=4096, n_layers=24)
+"""Their large encoder."""
 
 LLAMA_3 = TransformerConfig(4096, 32, 14336, 32, normalizer="rms", activation="silu", gated=True,
                             positions="rotary", rotary_base=500_000.0, n_kv_heads=8, bias=False,

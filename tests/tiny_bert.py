@@ -1,0 +1,34 @@
+"""A small BERT with weights that no one trained, in the file that the page reads."""
+
+import atexit
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from attnbook.bert import Bert
+from attnbook.config import BERT
+from attnbook.int8 import save_int8
+from attnbook.tokenizers import WordPiece
+
+NAME = "tiny"
+WORDS = "we must ask the people of this country to keep the peace and its cats ."
+CONFIG = replace(BERT, d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=24)
+
+
+@cache
+def tiny_bert() -> Path:
+    """The file; it knows the words of `WORDS` and, of others, the letters."""
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    tokenizer = WordPiece.train([WORDS] * 2, 160)
+    model = Bert(tokenizer.vocab, CONFIG)
+    generator = torch.Generator().manual_seed(3)
+    for name, parameter in model.named_parameters():
+        norm = "norm" in name and name.endswith("weight")
+        torch.nn.init.normal_(parameter, float(norm), 0.3, generator=generator)
+    file = Path(folder.name) / f"{NAME}.safetensors"
+    save_int8(file, model, tokenizer)
+    return file
