@@ -42,7 +42,7 @@ def stale(site: Path) -> bool:
         return True
     sources = [ROOT / name for name in ("_config.yml", "_toc.yml", "package-lock.json")]
     sources += [ROOT / "requirements.txt", ROOT / "tools/site.py"]
-    for folder in ("book", "src/attnbook/widgets"):
+    for folder in ("book", "src/attnbook/widgets", "src/attnbook/weights"):
         sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
     newest = max(file.stat().st_mtime for file in sources if file.is_file())
     return newest > built.stat().st_mtime
@@ -78,8 +78,9 @@ def notebook_of(widgets: list[Any]) -> nbformat.NotebookNode:
     return notebook
 
 
-def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
-    """A small book with the real configuration and extension; the first page is the root."""
+def write_mini_book(folder: Path, pages: dict[str, str], **settings: Any) -> None:
+    """A small book with the real configuration and extension, and these settings of Sphinx; the
+    first page is the root."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     extensions = config["sphinx"]["local_extensions"]
     for name, path in extensions.items():
@@ -88,6 +89,7 @@ def write_mini_book(folder: Path, pages: dict[str, str]) -> None:
     config.pop("bibtex_bibfiles", None)
     for setting in ("bibtex_reference_style", "include_patterns"):
         del config["sphinx"]["config"][setting]
+    config["sphinx"]["config"].update(settings)
     folder.mkdir(parents=True, exist_ok=True)
     names = [Path(name).stem for name in pages]
     toc: dict[str, Any] = {"format": "jb-book", "root": names[0]}

@@ -3,6 +3,7 @@
 import base64
 import importlib.util
 import io
+import json
 import re
 import shutil
 import subprocess
@@ -20,20 +21,25 @@ from matplotlib.patches import Rectangle
 from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
+from attnbook.drawing import arrow, cells, column, row
 from attnbook.positions import Rotary, sinusoidal
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    Drawing,
     LossSurface,
+    MaskedWords,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
+    Step,
     _source,
     format_number,
 )
 from attnbook.widgets.block_diagram import PARTS
 from attnbook.widgets.rotary_dial import positioned
 from attnbook.widgets.softmax_temperature import softmax
+from tests.tiny_bert import tiny_bert
 
 FOLDER = Path(_source.__file__).parent
 QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
@@ -727,11 +733,30 @@ def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) 
 # ---- what all share
 
 
+def walk(**options: Any) -> Drawing:
+    """A small walk: a query, two keys, their scores."""
+    body = column(
+        cells([0.5, -1.25], "query", name="query", digits=2),
+        row(*(cells(key, "key", name="keys") for key in ([1, 2], [-1, 0.5])), gap=30),
+        cells([-2, -1.125], "weight", name="scores", digits=3),
+        gap=30,
+    )
+    steps = [
+        Step("The [query](query) asks."),
+        Step("Two [keys](keys) answer.", "keys"),
+        Step("The second [score](scores.1) is larger.", "scores", ask="Which score is larger?"),
+    ]
+    given = {"alt": "A query meets two keys", "steps": steps, **options}
+    return Drawing(body, arrow("query", "keys"), arrow("keys", "scores.*", "weight"), **given)
+
+
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
+        walk(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
+        MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
         PositionExplorer(title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
@@ -742,7 +767,9 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
+        "Drawing(A query meets two keys, 3 steps: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
+        "MaskedWords(4 words, 1 hidden: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
@@ -795,7 +822,8 @@ def test_fallbacks(widget: Any) -> None:
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
     png = base64.b64decode(data["image/png"])
     assert len(png) <= 25_000
-    assert Image.open(io.BytesIO(png)).size == (448, 336)
+    size = tuple(round(80 * inches) for inches in widget.figure_size())
+    assert Image.open(io.BytesIO(png)).size == size and size[0] == 448
     assert png == widget.png()  # the same bytes again
     assert type(widget).__name__ in widget.get_state()["_anywidget_id"]
 
@@ -882,10 +910,18 @@ def test_sources_load_by_file_path() -> None:
 @pytest.mark.parametrize("name", _source.classes())
 def test_a_source_is_one_module(name: str) -> None:
     esm, css = _source.load(name)
-    assert not re.search(r"^import\b|^\s*//", esm, re.MULTILINE)
     assert esm.rstrip().endswith("export default { render };")
-    defined = re.findall(r"^(?:export )?(?:async )?(?:function|const|let) (\w+)", esm, re.MULTILINE)
-    assert len(defined) == len(set(defined))  # each module in once, no two names alike
+    workers = [
+        json.loads(text) for text in re.findall(r'^const ENGINE = (".*");$', esm, re.MULTILINE)
+    ]
+    assert len(workers) == (name == "MaskedWords")
+    assert not any("export " in text for text in workers)
+    for text in (esm, *workers):
+        assert not re.search(r"^import\b|^\s*//", text, re.MULTILINE)
+        defined = re.findall(
+            r"^(?:export )?(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE
+        )
+        assert len(defined) == len(set(defined))  # each module in once, no two names alike
     assert ".attn " in css and f"/* {name}" not in css
 
 
@@ -900,6 +936,28 @@ def test_both_languages_read_one_list(tmp_path: Path, monkeypatch: pytest.Monkey
         _source.constant("some.js", "OTHER")
 
 
+def test_a_module_travels_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "some.js": 'import SOURCE from "./deep/worker.js" with { type: "text" };\n'
+        'import { inner } from "./deep/inner.js";\nexport default { render };\n',
+        "deep/worker.js": '// Not this.\nimport { inner } from "./inner.js";\nself.x = inner;\n',
+        "deep/inner.js": 'import { outer } from "../outer.js";\nexport const inner = "\\"" + 1;\n',
+        "outer.js": "export function outer() {}\nexport async function later() {}\n",
+    }
+    (tmp_path / "deep").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(_source, "FOLDER", tmp_path)
+    esm, _ = _source.load("Some")
+    inner = 'const inner = "\\"" + 1;'
+    outer = "export function outer() {}\nexport async function later() {}\n\nexport "
+    assert esm.startswith(outer + inner) and esm.count("export const inner") == 1
+    text = re.search(r"^const SOURCE = (.*);$", esm, re.MULTILINE)
+    assert text
+    bare = "function outer() {}\nasync function later() {}\n"
+    assert json.loads(text[1]) == f"{bare}\n{inner}\n\nself.x = inner;\n"
+
+
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8")
     for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):
@@ -908,7 +966,7 @@ def test_a_shared_style_comes_with_its_module() -> None:
 
 
 def test_each_file_is_short_and_safe() -> None:
-    for file in FOLDER.glob("*.js"):
+    for file in FOLDER.rglob("*.js"):
         text = file.read_text("utf8")
         lines = text.splitlines()
         assert len(lines) <= 250 and max(map(len, lines)) <= 120, file.name

@@ -1,8 +1,10 @@
 // node --test tests/widgets_math.test.mjs: the widgets' mathematics, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import * as masked from "../src/attnbook/widgets/masked.js";
 import * as math from "../src/attnbook/widgets/math.js";
 import * as positions from "../src/attnbook/widgets/positions.js";
+import { pause, pieces } from "../src/attnbook/widgets/drawing.js";
 import { unpaired } from "../src/attnbook/widgets/block_diagram.js";
 import * as surfaces from "../src/attnbook/widgets/loss_surface.js";
 
@@ -131,6 +133,16 @@ test("a link keeps one part for each widget", () => {
   assert.ok(math.linkLeads(both, "bars") && !math.linkLeads(both, "map"));
 });
 
+test("a link holds any text", () => {
+  for (const text of ["We wash: our cats; 1,2 & ~3%?", "貓 Ünïcode #w.map=query:1", "", "~"]) {
+    const link = math.writeLink("", "words", { text: [text], masks: [1, 4] });
+    assert.ok(!/[ "<>#]/.test(link.slice(1)), link);
+    assert.deepEqual(math.readLink(link, "words"), { text: [text], masks: [1, 4] });
+  }
+  assert.equal(math.writeLink("", "words", { text: ["a b"] }), "#w.words=text:~a%20b");
+  assert.deepEqual(math.readLink("#w.words=text:~a%2;masks:1", "words"), { masks: [1] });
+});
+
 test("a broken link restores nothing it cannot read", () => {
   const broken = "#w.map=query:x;key:1e999;index;;:;index:1,y;temperature:2";
   assert.deepEqual(math.readLink(broken, "map"), { temperature: [2] });
@@ -257,4 +269,56 @@ test("heights have one scale, from the least loss to the largest", () => {
 
 test("turning goes all the way round", () => {
   assert.deepEqual([0, 179, 180, 185, -185, 540, -900].map(surfaces.around), [0, 179, -180, -175, 175, -180, -180]);
+});
+
+test("hidden words stay hidden when their neighbours change", () => {
+  const before = ["we", "wash", "our", "cats", "."], masks = [0, 2, 4];
+  const cases = [
+    [["we", "wash", "all", "our", "cats", "."], [0, 3, 5]], // a word more
+    [["we", "our", "cats", "."], [0, 1, 3]], // one less
+    [["we", "clean", "our", "cats", "."], [0, 2, 4]], // another
+    [["we", "wash", "their", "cats", "."], [0, 2, 4]], // the hidden one is another
+    [["we", "wash", "all", "these", "cats", "."], [0, 5]], // it is gone
+    [["dogs"], []], [[], []], [before, masks],
+    [["we", "wash", "our", "our", "cats", "."], [0, 2, 5]], // of two alike the first
+  ];
+  for (const [after, want] of cases) assert.deepEqual(masked.stillHidden(masks, before, after), want, after.join(" "));
+  assert.deepEqual(masked.stillHidden([0], [], ["we"]), [1]); // beyond the words stays beyond them
+});
+
+test("each hidden piece has its distribution, its name and its rank", () => {
+  const tokens = ["a", "b", "c"], ids = new Map(tokens.map((name, id) => [name, id]));
+  const logits = { data: Float32Array.from([0, 1, 2, 5, 0, 0, 0, 0, 1]), shape: [3, 3] };
+  const all = masked.distributions({ row: ["x", "b", "a", "b"], places: [1, 2, 3], logits }, ids, 0.5);
+  assert.deepEqual(all.map(({ place, hidden, name, rank }) => [place, hidden, name, rank]),
+    [[1, "b", "b", 2], [2, "a", "a", 1], [3, "b", "b (2)", 2]]);
+  close(all[0].p, math.softmax([0, 1, 2], 0.5));
+  assert.equal(all[2].own, all[2].p[1]);
+  const best = masked.likeliest(all[0].p, tokens, 2);
+  assert.deepEqual(best.map(({ token }) => token), ["c", "b"]);
+  assert.equal(best[0].p, all[0].p[2]);
+});
+
+test("weights into a place and out of it, of all heads and of some", () => {
+  const shape = [2, 3, 4, 4], data = Float32Array.from({ length: 96 }, (_, n) => n); // layer head query key
+  const out = masked.looks({ data, shape }, 1, false), into = masked.looks({ data, shape }, 1, true);
+  assert.deepEqual([out.length, out[0].length], [4, 6]);
+  assert.equal(out[3][4], 4 * 16 + 1 * 4 + 3); // head 1 of layer 1, from place 1 to token 3
+  assert.equal(into[3][4], 4 * 16 + 3 * 4 + 1);
+  const on = (...some) => masked.chosen(shape, ...some).flatMap((yes, n) => (yes ? [n] : []));
+  assert.deepEqual([on(-1, -1), on(1, -1), on(-1, 2), on(1, 0)], [[0, 1, 2, 3, 4, 5], [3, 4, 5], [2, 5], [3]]);
+  assert.equal(masked.mean([1, 2, 3, 4, 5, 9], masked.chosen(shape, 1, -1)), 6);
+});
+
+test("ordinal numbers", () => {
+  const known = "1st 2nd 3rd 4th 11th 12th 13th 21st 102nd 111th 1,003rd 1,013th".split(" ");
+  assert.deepEqual([1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1003, 1013].map(masked.ordinal), known);
+});
+
+test("a caption falls into texts, marked words and the parts they stand for", () => {
+  assert.deepEqual(pieces("[Two keys](keys) and [MASK] (0.5) meet [it](sum.2)."),
+    ["", "Two keys", "keys", " and [MASK] (0.5) meet ", "it", "sum.2", "."]);
+  assert.deepEqual(pieces("plain"), ["plain"]);
+  assert.equal(pause("a short one"), 2400);
+  assert.equal(pause("word ".repeat(20).trim()), 6600);
 });

@@ -13,6 +13,21 @@
     return view;
   };
 
+  // Weights that a widget asks its kernel for by a message: here one script has them, fetched only then.
+  const FOLDER = new URL("weights/", document.currentScript.src);
+  const weights = new Map();
+  function fetchWeights(name) {
+    const arrived = (done, failed) => {
+      const script = document.createElement("script");
+      script.src = new URL(`${name}.js`, FOLDER);
+      script.onload = () => done(bytes(globalThis.attnbookWeights[name]));
+      script.onerror = () => failed(new Error(`their script, weights/${name}.js, did not arrive`));
+      document.head.append(script);
+    };
+    if (!weights.has(name)) weights.set(name, new Promise(arrived));
+    return weights.get(name);
+  }
+
   class Model {
     #state;
     #listeners = new Map();
@@ -36,7 +51,13 @@
       if (changed.length) this.#fire("change", this);
     }
     save_changes() {}
-    send() {}
+    send({ weights: name } = {}) {
+      if (!name) return;
+      fetchWeights(name).then(
+        (view) => this.#fire("msg:custom", { weights: name }, [view]),
+        ({ message }) => this.#fire("msg:custom", { weights: name, error: message }, []),
+      );
+    }
     on(names, listener) {
       for (const name of names.split(/\s+/)) {
         if (!this.#listeners.has(name)) this.#listeners.set(name, new Set());

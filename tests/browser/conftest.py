@@ -178,13 +178,15 @@ def page_factory(
 
 
 @pytest.fixture(scope="session")
-def widget_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[Any]], Path]:
-    """Store widgets in a notebook and build it; gives the page. Call it once a module."""
+def widget_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Store widgets in a notebook and build it, with these settings; gives the page. Call it once a
+    module."""
 
-    def build(widgets: list[Any]) -> Path:
+    def build(widgets: list[Any], **settings: Any) -> Path:
         folder = tmp_path_factory.mktemp("mini")
         notebook = nbformat.writes(notebook_of(widgets))
-        write_mini_book(folder, {"index.md": "# Mini book\n", "widgets.ipynb": notebook})
+        pages = {"index.md": "# Mini book\n", "widgets.ipynb": notebook}
+        write_mini_book(folder, pages, **settings)
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout[-5000:]
         return folder / "_build/html/widgets.html"

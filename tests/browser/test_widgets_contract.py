@@ -11,12 +11,14 @@ from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
     LossSurface,
+    MaskedWords,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
 )
 from tests.browser.widget_pages import render
-from tests.test_widgets import RUNS, bowls
+from tests.test_widgets import RUNS, bowls, walk
+from tests.tiny_bert import NAME, tiny_bert
 
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
 
@@ -227,6 +229,73 @@ def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 3.000 at")
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate(f"[...{angles}, unsaved.size]") == [35, 30, False, 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_masked_words_keep_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(
+        page, MaskedWords("Ask the cats", [1], weights=tiny_bert(), name="kept"), attached
+    )
+    page.wait_for_function("sent.length")
+    assert page.evaluate("sent") == [{"weights": NAME}]  # asked once
+    assert page.locator("textarea").is_disabled()
+    # The buffer as a kernel's message brings it: a part of a longer one. Another's is not meant.
+    page.evaluate("model.message({ weights: 'another' }, [new DataView(new ArrayBuffer(9))])")
+    script = """(text) => {
+      const view = bytes(text), longer = new Uint8Array(view.byteLength + 7);
+      longer.set(new Uint8Array(view.buffer), 3);
+      model.message({ weights: "tiny" }, [new DataView(longer.buffer, 3, view.byteLength)]);
+    }"""
+    page.evaluate(script, encoded(tiny_bert().read_bytes()))
+    page.locator("textarea:not([disabled])").wait_for()
+    page.get_by_role("button", name="cats").click()
+    page.locator(".attn-place").nth(1).wait_for()
+    page.locator("textarea").fill("Ask all the cats")
+    assert page.evaluate("[model.get('masks'), model.get('text'), unsaved.size]") == [
+        [2, 3],
+        "Ask all the cats",
+        0,
+    ]
+    page.evaluate("model.fromKernel('masks', [0]), model.fromKernel('layer', 1)")
+    page.get_by_text("instead of ask", exact=True).wait_for()
+    assert page.get_by_role("combobox", name="layer").input_value() == "2"
+    page.get_by_role("slider", name="words shown").press("Home")
+    assert page.evaluate("[model.get('top'), unsaved.size]") == [1, 0]
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_text("instead of the", exact=True).wait_for()
+    sent = page.evaluate("['text', 'masks', 'top', 'layer'].map(model.get)")
+    assert sent == ["Ask the cats", [1], 5, -1]
+    finish(page, errors)
+
+
+def test_masked_words_without_a_kernel(browser: Browser) -> None:
+    page = browser.new_page()
+    errors = start(page, MaskedWords("Ask the cats", [1], weights=tiny_bert(), name="kept"), True)
+    page.get_by_text("No kernel answers. Run the cell to ask about your own sentence.").wait_for()
+    assert page.get_by_text("instead of the", exact=True).is_visible()  # the stored answer
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_drawing_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, walk(name="kept"), attached)
+    page.get_by_role("button", name="Next").click()
+    assert page.evaluate("[model.get('step'), unsaved.size]") == [2, 0]
+    page.evaluate("model.fromKernel('step', 3)")
+    page.evaluate(FRAME)
+    assert page.get_by_role("button", name="Show").is_visible()
+    page.get_by_role("button", name="Show").click()
+    page.keyboard.press("ArrowLeft")  # the focus has not gone with the button
+    assert page.evaluate("[model.get('step'), unsaved.size]") == [2, 0]
+    fewer = walk(steps=walk().steps[:0]).get_state()["steps"]
+    page.evaluate("(steps) => model.fromKernel('steps', steps)", fewer)  # Python takes the steps
+    page.evaluate(FRAME)
+    assert [page.locator("svg").count(), page.get_by_role("button").count()] == [1, 0]
+    page.evaluate("model.fromKernel('steps', [{ caption: 'x', parts: [], ask: '' }])")
+    page.get_by_role("button", name="Play").click()
     finish(page, errors)
 
 

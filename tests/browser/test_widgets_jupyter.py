@@ -144,8 +144,9 @@ def own(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_each_class(widgets: list[Any]) -> list[Any]:
-    """The first widget of each class."""
-    return list({type(widget).__name__: widget for widget in reversed(widgets)}.values())
+    """The first widget of each class that a reader can set: a drawing without steps is still."""
+    live = [widget for widget in widgets if getattr(widget, "steps", True)]
+    return list({type(widget).__name__: widget for widget in reversed(live)}.values())
 
 
 def told(widgets: list[Any]) -> str:
@@ -358,7 +359,8 @@ def drag(page: Page, view: Locator) -> list[Any]:
     """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
     view.scroll_into_view_if_needed()
     before = shown(view)
-    box = view.locator("canvas, input[type=range], button[aria-pressed=true]").first.bounding_box()
+    handles = "canvas, input[type=range], button[aria-pressed=true]"
+    box = view.locator(f":is({handles}):not(:disabled)").first.bounding_box()
     assert box
     points = [
         (box["x"] + x * box["width"], box["y"] + 0.8 * box["height"]) for x in (0.5, 0.6, 0.7)
@@ -396,6 +398,41 @@ def test_both_ways_between_browser_and_kernel(lab: Lab) -> None:
     expect(heatmap.locator(".attn-readout")).to_have_text("query zwei → key three · weight 0.750")
     expect(bars.locator("li .attn-logit").first).to_have_text("3.000")
     expect(bars.locator("li b").first).to_have_text("0.000")
+
+
+MASKED = """
+from attnbook.widgets import MaskedWords
+from tests.tiny_bert import tiny_bert
+words = MaskedWords("Ask the cats", [1], weights=tiny_bert())
+display(words)
+"""
+
+
+def test_weights_come_from_the_kernel_and_are_not_stored(lab: Lab) -> None:
+    name = lab.add("masked.ipynb", [MASKED, "print('python:', words.masks, words.answer['row'])"])
+    page = lab.open(name)
+    run_cell(page, 0)
+    (view,) = views(page, 1)
+    view.scroll_into_view_if_needed()
+    view.locator("textarea:enabled").wait_for()
+    view.get_by_role("button", name="cats").click()
+    expect(view.locator(".attn-place")).to_have_count(2)
+    shown = "python: [1, 2] ['[CLS]', 'ask', 'the', 'cats', '[SEP]']"
+    until(lambda: run_cell(page, 1).inner_text().strip(), shown)
+    page.get_by_role("menuitem", name="Settings").click()
+    page.get_by_text(SAVE_STATE).click()
+    until(lambda: is_switched_on(page), True)
+    save(page)
+    models = stored(lab, name).values()
+    buffers = [part["data"] for model in models for part in model.get("buffers", [])]
+    assert [len(data) for data in buffers] == [4 * 2 * 3 * 5 * 5 * 2 // 3]  # attention, in base64
+    bars = view.locator(".attn-label, .attn-likely b").all_inner_texts()
+
+    lab.close()
+    (again,) = restored(lab, lab.open(name), 1)
+    again.scroll_into_view_if_needed()
+    again.get_by_text("No kernel answers. Run the cell").wait_for()
+    assert again.locator(".attn-label, .attn-likely b").all_inner_texts() == bars
 
 
 @EACH_CHAPTER

@@ -60,7 +60,7 @@ def settle(page: Page) -> None:
 HARNESS = """async ({ state, binary, attached }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   for (const name of binary) state[name] = bytes(state[name]);
-  const listeners = new Map(), unsaved = new Set();
+  const listeners = new Map(), unsaved = new Set(), sent = [];
   const model = {
     get(name) {
       if (!(name in state)) throw new Error(`no trait ${name}`);
@@ -77,6 +77,10 @@ HARNESS = """async ({ state, binary, attached }) => {
       for (const listener of [...(listeners.get(`change:${name}`) ?? [])]) listener();
     },
     save_changes: () => unsaved.clear(),
+    send: (content) => void sent.push(content),
+    message(content, buffers) {
+      for (const listener of [...(listeners.get("msg:custom") ?? [])]) listener(content, buffers);
+    },
     on: (event, listener) => listeners.set(event, [...(listeners.get(event) ?? []), listener]),
     off(event, listener) {
       const rest = listeners.get(event).filter((other) => other !== listener);
@@ -94,7 +98,7 @@ HARNESS = """async ({ state, binary, attached }) => {
   if (attached) document.body.append(el);
   const cleanup = widget.render({ model, el });
   document.body.append(el); // JupyterLab does so only now
-  Object.assign(globalThis, { model, el, cleanup, listeners, unsaved, bytes });
+  Object.assign(globalThis, { model, el, cleanup, listeners, unsaved, sent, bytes });
 }"""
 
 

@@ -6,6 +6,7 @@ One module a concern; each has its own `setup`:
 - `repository`: launch buttons and the "report a problem" link, from the configured address
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script a class, the `{widget}` directive
+- `weights`: models that run in the page, each a script that is fetched when it is asked for
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
 - `fonts`: icons, mathematics and text, cut down to what the pages show
 - `styles`: one style sheet for all pages
@@ -17,10 +18,10 @@ import hashlib
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from . import bertviz, figures, fonts, math, repository, styles, theme, widgets
+from . import bertviz, figures, fonts, math, repository, styles, theme, weights, widgets
 from .places import EXT, WIDGETS
 
-PARTS = (theme, repository, math, widgets, bertviz, figures, fonts)
+PARTS = (theme, repository, math, widgets, weights, bertviz, figures, fonts)
 # When all pages are written, in this order: `fonts` cuts what is in place by then, the theme's
 # sheet among it, and `styles` puts the sheets into one.
 FINISH = (math.finish, theme.finish, fonts.finish, styles.finish)

@@ -1,8 +1,10 @@
-"""Where things are: this extension, the book, the package's widgets, what npm brought."""
+"""Where things are: this extension, the book, the package's widgets and weights, what npm
+brought."""
 
 from pathlib import Path
 
 EXT = Path(__file__).resolve().parents[1]
 BOOK = EXT.parent
 WIDGETS = BOOK.parent / "src/attnbook/widgets"
+WEIGHTS = BOOK.parent / "src/attnbook/weights"
 NPM = BOOK.parent / "node_modules"

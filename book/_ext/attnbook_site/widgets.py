@@ -4,7 +4,8 @@ A notebook stores each widget's state together with a copy of its source. On a p
 and the source becomes one classic script per class, shared by all pages and taken from the package
 as it is now, so pages are light and a repaired widget is current everywhere. `static-widgets.js`
 draws from both without a kernel, the first view as soon as the page is read so far. Without
-JavaScript the page shows the stored picture.
+JavaScript the page shows the stored picture. A drawing without steps needs no script: its SVG
+stands in the page.
 
     ```{widget} 01_seq2seq learnt-map
     ```
@@ -36,6 +37,7 @@ from .stored import STATE, VIEW, NotStoredError, StoredWidget
 
 LOGGER = logging.getLogger(__name__)
 RUNTIME = "static-widgets.js"
+STILL = "Drawing"  # the class whose looks a page needs without a script
 VIEW_START = '<div class="widget-view"'
 
 
@@ -102,6 +104,10 @@ class WidgetDirective(SphinxDirective):
 
 def visit(self: HTML5Translator, node: WidgetView) -> None:
     widget = node.stored
+    if widget.still:
+        title = f'<p class="attn-title">{escape(widget.title)}</p>' if widget.title else ""
+        self.body.append(f'<figure class="attn attn-drawing">{title}{widget.still}</figure>')
+        raise nodes.SkipNode
     view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
     self.body.append(
         f'{VIEW_START} data-widget="{widget.class_name}"><script type="{VIEW}">{view}</script>'
@@ -161,7 +167,8 @@ def add_to_page(
     ]
     if doctree is None:
         return
-    widgets = {view["model_id"]: view.stored for view in doctree.findall(WidgetView)}
+    views = [(view["model_id"], view.stored) for view in doctree.findall(WidgetView)]
+    widgets = {model_id: widget for model_id, widget in views if not widget.still}
     if not widgets:
         return
     state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
@@ -193,10 +200,21 @@ def placed(script: str) -> Callable[[Sphinx], None]:
     return place
 
 
+def place_style(shared: Shared, app: Sphinx) -> None:
+    """What still drawings look like, for the one sheet of all pages."""
+    if app.builder.format == "html" and STILL in shared.sources:
+        static = Path(app.outdir) / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        (static / "drawing.css").write_text(shared.sources[STILL][1], encoding="utf-8")
+
+
 def setup(app: Sphinx) -> None:
+    shared = Shared()
+    app.add_css_file("drawing.css")
+    app.connect("builder-inited", partial(place_style, shared))
     app.add_node(WidgetView, html=(visit, None))
     app.add_directive("widget", WidgetDirective)
     app.add_post_transform(StoredViews)
     app.connect("config-inited", configure)
     app.connect("builder-inited", placed(RUNTIME))
-    app.connect("html-page-context", partial(add_to_page, Shared()), priority=850)
+    app.connect("html-page-context", partial(add_to_page, shared), priority=850)

@@ -3,7 +3,9 @@
 from attnbook.widgets._widget import format_number
 from attnbook.widgets.attention_heatmap import AttentionHeatmap
 from attnbook.widgets.block_diagram import BlockDiagram
+from attnbook.widgets.drawing import Drawing, Step
 from attnbook.widgets.loss_surface import LossSurface
+from attnbook.widgets.masked_words import MaskedWords
 from attnbook.widgets.position_explorer import PositionExplorer
 from attnbook.widgets.rotary_dial import RotaryDial
 from attnbook.widgets.softmax_temperature import SoftmaxTemperature
@@ -11,9 +13,12 @@ from attnbook.widgets.softmax_temperature import SoftmaxTemperature
 __all__ = [
     "AttentionHeatmap",
     "BlockDiagram",
+    "Drawing",
     "LossSurface",
+    "MaskedWords",
     "PositionExplorer",
     "RotaryDial",
     "SoftmaxTemperature",
+    "Step",
     "format_number",
 ]

@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent
-IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"\./([\w.]+)";\n', re.MULTILINE)
+FOLDER = Path(__file__).resolve().parent
+IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"(\.[\w./]+)";\n', re.MULTILINE)
+TEXT = re.compile(r'^import (\w+) from "(\.[\w./]+)" with \{ type: "text" \};\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=(async )?function|const|let)", re.MULTILINE)
 COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of what a page loads
 WIDGET = "\nexport default { render };"
 
@@ -27,9 +29,9 @@ def stem(name: str) -> str:
 
 def load(name: str) -> tuple[str, str]:
     """ES module and stylesheet of widget class `name`, each as one text."""
-    modules: list[str] = []
-    esm = "\n".join(_with_imports(f"{stem(name)}.js", modules))
-    styles = [FOLDER / "base.css", *((FOLDER / file).with_suffix(".css") for file in modules)]
+    modules: list[Path] = []
+    esm = "\n".join(_with_imports(FOLDER / f"{stem(name)}.js", modules))
+    styles = [FOLDER / "base.css", *(file.with_suffix(".css") for file in modules)]
     css = "\n".join(style.read_text("utf8") for style in styles if style.is_file())
     return esm, css
 
@@ -48,15 +50,22 @@ def constant(file: str, name: str) -> list[Any]:
     return json.loads(found[1])
 
 
-def _with_imports(file: str, seen: list[str]) -> list[str]:
+def _with_imports(file: Path, seen: list[Path]) -> list[str]:
     """The modules that `file` imports, each once, then its own text, with no import line left.
 
     A relative import inside a module that travels as text fails in the browser. Comments stay
-    at home.
+    at home. A module imported as text, for a worker, becomes a string with all that it imports, and
+    exports nothing: a page opened as a file may start a classic script only.
     """
     seen.append(file)
-    text = (FOLDER / file).read_text("utf8")
-    modules = [
-        m for name in IMPORT.findall(text) if name not in seen for m in _with_imports(name, seen)
-    ]
-    return [*modules, COMMENT.sub("", IMPORT.sub("", text))]
+    text = file.read_text("utf8")
+    modules: list[str] = []
+    for name in IMPORT.findall(text):
+        if (other := (file.parent / name).resolve()) not in seen:
+            modules += _with_imports(other, seen)
+
+    def quoted(found: re.Match[str]) -> str:
+        whole = "\n".join(_with_imports((file.parent / found[2]).resolve(), []))
+        return f"const {found[1]} = {json.dumps(EXPORT.sub('', whole), ensure_ascii=False)};\n"
+
+    return [*modules, TEXT.sub(quoted, COMMENT.sub("", IMPORT.sub("", text)))]

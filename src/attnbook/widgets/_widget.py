@@ -115,6 +115,10 @@ class Widget(anywidget.AnyWidget):
         """What the widget is made of, in words that do not depend on trained weights."""
         raise NotImplementedError
 
+    def figure_size(self) -> tuple[float, float]:
+        """Width and height of the picture in inches."""
+        return 5.6, 4.2
+
     def draw(self, figure: Figure) -> None:
         """Draws the present state on an empty matplotlib figure."""
         raise NotImplementedError
@@ -132,7 +136,7 @@ class Widget(anywidget.AnyWidget):
 
     def png(self) -> bytes:
         """The present state as a small picture, the same bytes on every run."""
-        figure = Figure(figsize=(5.6, 4.2), dpi=80, layout="constrained")
+        figure = Figure(figsize=self.figure_size(), dpi=80, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         if self.title:
             figure.suptitle(self.title, fontsize=10, wrap=True, parse_math=False)

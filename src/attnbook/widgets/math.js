@@ -98,21 +98,30 @@ export const contrast = (x, y) => {
 export const ink = (rgb) => (luminance(rgb) > 0.179 ? "#000" : "#fff");
 export const css = (rgb) => `rgb(${rgb.join(" ")})`;
 
-// A state in the address: #w.learnt-map=query:3;index:0,1 and further widgets after "&".
+// A state in the address: #w.learnt-map=query:3;index:0,1 and further widgets after "&"; a text stands behind "~".
 const part = (name) => `w.${name}=`;
+const writeValue = (value) => (typeof value === "string" ? `~${encodeURIComponent(value)}` : value);
+function readValue(text) {
+  try {
+    return text.startsWith("~") ? decodeURIComponent(text.slice(1)) : text ? Number(text) : NaN;
+  } catch {
+    return NaN; // cut in the middle of a letter
+  }
+}
 export function readLink(hash, name) {
   const mine = hash.replace(/^#/, "").split("&").find((p) => p.startsWith(part(name)));
   if (!mine) return null;
   const state = {};
   for (const field of mine.slice(part(name).length).split(";")) {
-    const [trait, values] = field.split(":"), numbers = values?.split(",").map((text) => (text ? Number(text) : NaN));
-    if (numbers?.every(Number.isFinite)) state[trait] = numbers;
+    const [trait, written] = field.split(":"), values = written?.split(",").map(readValue);
+    if (values?.every((value) => typeof value === "string" || Number.isFinite(value))) state[trait] = values;
   }
   return state;
 }
 // Ours first, since the page scrolls to the first; the parts of other widgets stay.
 export function writeLink(hash, name, state) {
-  const mine = part(name) + Object.entries(state).map(([trait, numbers]) => `${trait}:${numbers.join(",")}`).join(";");
+  const written = Object.entries(state).map(([trait, values]) => `${trait}:${values.map(writeValue).join(",")}`);
+  const mine = part(name) + written.join(";");
   const others = hash.replace(/^#/, "").split("&").filter((p) => p.startsWith("w.") && !p.startsWith(part(name)));
   return "#" + [mine, ...others].join("&");
 }

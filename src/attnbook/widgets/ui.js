@@ -79,19 +79,20 @@ export function live({ model, el, root, state, ask, changes, themed, box, sized,
   return () => stop();
 }
 
-// Reset and, on a page of the book, a link to the present state. `read` gives the state as lists of numbers
-// by trait; `write` takes some of it back. Only what differs from the start goes into the link.
+// Reset and, on a page of the book, a link to the present state. `read` gives the state as lists of numbers or texts
+// by trait; `write` takes it back. Only what differs from the start goes into the link.
 export function stateControls(el, name, read, write) {
   const start = read(), status = h("span", { className: "attn-status", role: "status" });
   const follow = () => {
     const state = readLink(location.hash, name);
     if (!state) return;
-    write({ ...start, ...state });
+    const fits = ([trait, values]) => values.every((value) => typeof value === typeof (start[trait]?.[0] ?? 0));
+    write({ ...start, ...Object.fromEntries(Object.entries(state).filter(fits)) });
     if (linkLeads(location.hash, name)) el.scrollIntoView({ block: "center" });
   };
   const reset = h("button", { type: "button", onclick: () => (write(start), (status.textContent = "Reset")) }, "Reset");
   const copy = h("button", { type: "button", onclick: async () => {
-    const now = Object.entries(read()).filter(([trait, numbers]) => String(numbers) !== String(start[trait]));
+    const now = Object.entries(read()).filter(([trait, values]) => String(values) !== String(start[trait]));
     const url = location.href.split("#")[0] + writeLink(location.hash, name, Object.fromEntries(now));
     history.replaceState(history.state, "", url);
     status.textContent = await navigator.clipboard.writeText(url)

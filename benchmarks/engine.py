@@ -1,0 +1,103 @@
+"""How soon the engine in the page answers, and whether it blocks the one who types.
+
+python -m benchmarks.engine    (needs the set-up of `make test` and the package's weights)
+Budgets: 400 ms from navigation to the first answer, 100 ms from a click to its answer, no task of
+more than 50 ms on the page's own thread while one types.
+"""
+
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Browser, Page
+
+from attnbook.widgets import MaskedWords
+from benchmarks._chromium import chromium, serve
+from tests.minibook import build_book, notebook_of, write_mini_book
+
+TEXT = "We must ask the people of this country to keep the peace, and to pay for the war."
+MORE = " It is the duty of the government to protect the rights of every citizen."
+
+# Notes the time since navigation when the sentence can be edited: the first answer is drawn.
+FIRST_ANSWER = """new MutationObserver((_, watch) => {
+    if (!document.querySelector(".attn-masked textarea:enabled")) return;
+    watch.disconnect();
+    requestAnimationFrame(() => setTimeout(() => (window.answered = performance.now())));
+}).observe(document, { subtree: true, childList: true, attributes: true })"""
+
+# Presses each word in turn: milliseconds from the press to the frame with the new answer.
+PRESSES = """async () => {
+    const times = [], bars = document.querySelector(".attn-places");
+    for (const word of document.querySelectorAll("button.attn-chip")) {
+        const start = performance.now();
+        word.click();
+        await new Promise((done) => {
+            const watch = new MutationObserver(() => (watch.disconnect(), done()));
+            watch.observe(bars, { childList: true });
+        });
+        await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+        times.push(performance.now() - start);
+    }
+    return times;
+}"""
+
+LONG_TASKS = """() => {
+    window.tasks = [];
+    const note = (list) => window.tasks.push(...list.getEntries().map((task) => task.duration));
+    new PerformanceObserver(note).observe({ type: "longtask" });
+}"""
+
+
+def first_answer(browser: Browser, address: str) -> float:
+    """Milliseconds from navigation to the first answer of the model, with an empty cache."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.add_init_script(FIRST_ANSWER)
+    page.goto(address)
+    page.wait_for_function("window.answered")
+    time = page.evaluate("window.answered")
+    context.close()
+    return time
+
+
+def typed(page: Page, text: str) -> list[float]:
+    """The tasks of more than 50 ms on the page's thread while a text is typed, in ms."""
+    page.evaluate(LONG_TASKS)
+    page.locator("textarea").press("End")
+    page.keyboard.type(text, delay=60)
+    page.wait_for_timeout(300)
+    return page.evaluate("window.tasks")
+
+
+def spread(times: list[Any]) -> str:
+    return f"{statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f})"
+
+
+def main() -> None:
+    widget = MaskedWords(TEXT, [4], name="words")
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name)
+        pages = {"index.md": "# Book\n", "words.ipynb": nbformat.writes(notebook_of([widget]))}
+        write_mini_book(folder, pages)
+        done = build_book(folder, folder)
+        assert done.returncode == 0, done.stdout
+        with serve(folder / "_build/html") as site:
+            firsts = [first_answer(browser, f"{site}/words.html") for _ in range(5)]
+            print(f"first answer after navigation: {spread(firsts)}")
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            page.goto(f"{site}/words.html")
+            page.locator("textarea:enabled").wait_for()
+            presses = page.evaluate(PRESSES)
+            print(f"answer after a press, {len(presses)} words: {spread(presses)}")
+            page.get_by_role("button", name="Reset").click()
+            tasks = typed(page, MORE)
+            longest = f", the longest {max(tasks):.0f} ms" if tasks else ""
+            print(
+                f"tasks of more than 50 ms while typing {len(MORE)} letters: {len(tasks)}{longest}"
+            )
+
+
+if __name__ == "__main__":
+    main()

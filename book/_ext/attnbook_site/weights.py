@@ -1,0 +1,57 @@
+"""Weights of models that run in the page.
+
+Each file of the package's folder of weights becomes a classic script with its bytes in base64, as a
+page opened as a file may fetch no other. `static-widgets.js` loads it when a widget asks.
+"""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from .places import WEIGHTS
+from .widgets import WidgetView, script_json
+
+LOGGER = logging.getLogger(__name__)
+
+
+def write(app: Sphinx) -> None:
+    if app.builder.format != "html":
+        return
+    target = Path(app.outdir) / "_static/weights"
+    for weights in sorted(Path(app.config.attnbook_weights).glob("*.safetensors")):
+        name, data = script_json(weights.stem), base64.b64encode(weights.read_bytes()).decode()
+        target.mkdir(parents=True, exist_ok=True)
+        text = f'(globalThis.attnbookWeights??={{}})[{name}]="{data}";\n'
+        (target / f"{weights.stem}.js").write_text(text, encoding="utf-8")
+
+
+def check(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """A warning for weights that a widget of the page will ask for in vain."""
+    for view in doctree.findall(WidgetView) if doctree else ():
+        name = view.stored.record["state"].get("weights")
+        if name and not (Path(app.config.attnbook_weights) / f"{name}.safetensors").is_file():
+            LOGGER.warning(
+                "widget %s wants the weights %r, which are not in %s",
+                view.stored.name,
+                name,
+                app.config.attnbook_weights,
+                location=pagename,
+                type="attnbook",
+                subtype="weights",
+            )
+
+
+def setup(app: Sphinx) -> None:
+    app.add_config_value("attnbook_weights", str(WEIGHTS), "env")
+    app.connect("builder-inited", write)
+    app.connect("html-page-context", check)

@@ -1,0 +1,49 @@
+// A pretrained BERT from its file: how it reads a sentence, and what it would put where words are hidden.
+import { read } from "./safetensors.js";
+import { ACTIVATIONS, linear, map, take, zeros } from "./tensors.js";
+import { inside, mapped, norm, stack } from "./transformer.js";
+import { pieces, wordsOf } from "./wordpiece.js";
+
+// Scores of every word at each state, E norm(f(W h + c)) + b, where E is the embedding.
+export function wordLogits(p, config, states) {
+  const changed = map(mapped(p, "words.transform", states), ACTIVATIONS[config.activation]);
+  return linear(norm(inside(p, "words.norm"), config, changed), p("stack.embedding.weight"), p("words.bias"));
+}
+
+// The file's metadata say what it is, each as JSON: `config`, `tokens` in the order of their ids, and `lowercase`.
+export function open(buffer) {
+  const { metadata, parameters } = read(buffer), p = (name) => parameters.get(name);
+  const [config, tokens, lowercase] = ["config", "tokens", "lowercase"].map((name) => JSON.parse(metadata[name]));
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+
+  // The words of a text, each with the places of its pieces in the row that the model reads: [CLS] pieces [SEP].
+  // From the first word on that the row has no room for, words have no place.
+  function layout(text) {
+    const row = [ids.get("[CLS]")];
+    let full = false;
+    const words = wordsOf(text, lowercase).map((word) => {
+      const found = pieces(word, ids), given = found ?? [ids.get("[UNK]")];
+      full ||= row.length + given.length >= config.max_len;
+      const places = full ? [] : given.map((_, n) => row.length + n);
+      if (!full) row.push(...given);
+      return { text: word, known: found !== null, places };
+    });
+    return { words, row: [...row, ids.get("[SEP]")] };
+  }
+
+  // Hides the words of these numbers, every piece of them. Gives the words; the row's tokens; of each hidden place
+  // where it is, what stood there and the scores of all tokens, [place token]; and all weights, [layer head query key].
+  function answer({ text, masks }) {
+    const { words, row } = layout(text), places = masks.flatMap((n) => words[n]?.places ?? []);
+    const seen = row.map((id, place) => (places.includes(place) ? ids.get("[MASK]") : id));
+    const { blocks, out } = stack(inside(p, "stack"), config, seen);
+    const attention = zeros(config.n_layers, config.n_heads, row.length, row.length);
+    blocks.forEach(({ attention: { weights } }, n) => attention.data.set(weights.data, n * weights.data.length));
+    return {
+      words, places, attention,
+      row: row.map((id) => tokens[id]),
+      logits: wordLogits(p, config, take(out, places)),
+    };
+  }
+  return { config, tokens, lowercase, answer };
+}

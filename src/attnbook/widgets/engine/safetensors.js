@@ -1,0 +1,29 @@
+// Reads a safetensors file: 8 bytes with the length of a header, the header (JSON: of each tensor its type, shape and
+// place), and the numbers, row by row. A matrix in 8 bits has a scale a row beside it, `X.scale`: X_ij = q_ij scale_i.
+
+const SCALE = ".scale";
+const READERS = {
+  F32: (bytes) => new Float32Array(bytes),
+  I8: (bytes) => Float32Array.from(new Int8Array(bytes)),
+};
+
+// An ArrayBuffer to { metadata, parameters }: texts by their name, tensors by theirs, 8 bits already multiplied out.
+export function read(buffer) {
+  if (buffer.byteLength < 8) throw new Error(`no safetensors file: ${buffer.byteLength} bytes`);
+  const length = Number(new DataView(buffer).getBigUint64(0, true)), start = 8 + length;
+  if (start > buffer.byteLength) throw new Error(`no safetensors file: its header would take ${length} bytes`);
+  const { __metadata__: metadata = {}, ...entries } = JSON.parse(new TextDecoder().decode(buffer.slice(8, start)));
+  const all = new Map(Object.entries(entries).map(([name, { dtype, shape, data_offsets: [from, to] }]) => {
+    if (!READERS[dtype]) throw new Error(`${name} holds ${dtype}, not one of ${Object.keys(READERS).join(", ")}`);
+    if (start + to > buffer.byteLength) throw new Error(`${name} goes on after the end of the file`);
+    return [name, { data: READERS[dtype](buffer.slice(start + from, start + to)), shape }];
+  }));
+  const scaled = ([name, tensor]) => [name, all.has(name + SCALE) ? multiply(tensor, all.get(name + SCALE)) : tensor];
+  const named = [...all].filter(([name]) => !(name.endsWith(SCALE) && all.has(name.slice(0, -SCALE.length))));
+  return { metadata, parameters: new Map(named.map(scaled)) };
+}
+
+function multiply({ data, shape }, scale) {
+  const size = data.length / shape[0];
+  return { data: data.map((level, n) => level * scale.data[Math.floor(n / size)]), shape };
+}
