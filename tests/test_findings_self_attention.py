@@ -160,28 +160,33 @@ class Writer(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("rule", "least"),
+    ("rule", "seeds", "least"),
     [
-        (masked_softmax, None),
-        (lambda scores, past: scores.softmax(-1) * past, 0.01),
-        (lambda scores, past: scores.softmax(-1), 2),
+        (masked_softmax, 1, None),
+        (lambda scores, past: scores.softmax(-1) * past, 5, 1),
+        (lambda scores, past: scores.softmax(-1), 1, 2),
     ],
     ids=["masked before", "zeroed after", "no mask"],
 )
-def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, least):
-    """After 200 steps a model uses the faint leak more or less, by seed: 0.05 to 12 nats of 20."""
-    torch.manual_seed(1)
+def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, seeds, least):
+    """The faint leak of weights zeroed after the softmax is used by most models, not by each."""
+    gaps = sorted(leak(rule, seed) for seed in range(seeds))
+    assert abs(gaps[0]) < 1e-3 if least is None else gaps[seeds // 2] > least
+
+
+def leak(rule, seed):
+    """How many nats a token costs more when no later token can be seen."""
+    torch.manual_seed(seed)
     model = Writer(rule)
 
     def loss(run, target):
         logits = run(target[:, :-1]).transpose(1, 2)
         return cross_entropy(logits, target[:, 1:], ignore_index=TASK.target_vocab.pad)
 
-    batch = lambda step: TASK.batch(step, seed=1).target  # noqa: E731
+    batch = lambda step: TASK.batch(step, seed=seed).target  # noqa: E731
     train(model, batch, lambda target: loss(model, target), steps=200, lr=0.01)
     target = TASK.encode(TASK.held_out[3]).target
-    gap = (loss(model.one_by_one, target) - loss(model, target)).item()
-    assert abs(gap) < 1e-3 if least is None else gap > least
+    return (loss(model.one_by_one, target) - loss(model, target)).item()
 
 
 @SEEDS
