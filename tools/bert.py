@@ -17,11 +17,11 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import nn
 
 from attnbook import int8
 from attnbook.bert import Bert
 from attnbook.config import BERT
+from attnbook.optimizers import Named
 from attnbook.pretraining import (
     SEES,
     Examples,
@@ -61,7 +61,7 @@ def tokenizer() -> WordPiece:
     return WordPiece.train(texts, 3800)
 
 
-def adamw(parameters: Iterable[nn.Parameter]) -> torch.optim.AdamW:
+def adamw(parameters: Named) -> torch.optim.AdamW:
     """Adam with weight decay, in one kernel."""
     return torch.optim.AdamW(parameters, weight_decay=0.01, fused=True)
 

@@ -18,10 +18,39 @@ from tqdm.auto import tqdm
 
 from attnbook.checks import check_device, check_whole
 from attnbook.decoding import pick
+from attnbook.optimizers import Named
 
 
 @dataclass(frozen=True)
-class Cosine:
+class _Warmed:
+    """A learning rate that rises in a straight line, then follows a curve from `lr` to `least`."""
+
+    lr: float
+    steps: int
+    warmup: int = 0
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_whole(1, steps=self.steps)
+        if not 0 <= self.warmup < self.steps:
+            raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
+        if not 0 <= self.least <= self.lr:
+            raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of an update; `step` 0 is the first."""
+        check_whole(0, step=step)
+        if step < self.warmup:
+            return self.lr * (step + 1) / (self.warmup + 1)
+        return self.least + (self.lr - self.least) * self._left(min(step, self.steps))
+
+    def _left(self, step: int) -> float:
+        """How much of the way down is left, 1 .. 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Cosine(_Warmed):
     """A learning rate that rises in a straight line, then falls along half a cosine.
 
         lr_t = lr (t + 1) / (warmup + 1)                                            t < warmup
@@ -44,25 +73,50 @@ class Cosine:
     t / warmup.
     """
 
-    lr: float
-    steps: int
-    warmup: int = 0
-    least: float = 0.0
+    def _left(self, step: int) -> float:
+        return (1 + math.cos(math.pi * (step - self.warmup) / (self.steps - self.warmup))) / 2
+
+
+@dataclass(frozen=True)
+class StableDecay(_Warmed):
+    """A learning rate that rises in a straight line, stays, and falls in a straight line.
+
+        lr_t = lr (t + 1) / (warmup + 1)                             t < warmup
+        lr_t = lr                                                    t < steps - decay
+        lr_t = least + (lr - least) (steps - t) / decay              t < steps
+        lr_t = least                                                 afterwards
+
+    A run can be lengthened from before its fall; most of what the fall gains, it gains at once.
+
+    Args:
+        lr, steps, warmup, least: as for `Cosine`.
+        decay: number of updates of the fall. None: a fifth of all, and at least 1.
+
+    Raises:
+        ValueError: if decay is not in 1 .. steps - warmup, or as `Cosine` does.
+
+    Source: Hu et al. 2024, section 4.2, whose fall is exponential; Hägele et al. 2024, section 4
+    (a straight line, and a fall of a fifth).
+
+    In other libraries: `get_wsd_schedule` of `transformers`.
+    """
+
+    decay: int | None = None
 
     def __post_init__(self) -> None:
-        check_whole(1, steps=self.steps)
-        if not 0 <= self.warmup < self.steps:
-            raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
-        if not 0 <= self.least <= self.lr:
-            raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
+        super().__post_init__()
+        if not 1 <= self.fall <= self.steps - self.warmup:
+            most = self.steps - self.warmup
+            raise ValueError(f"decay must lie in 1..{most}, steps less warmup, got {self.decay}")
 
-    def __call__(self, step: int) -> float:
-        """The learning rate of an update; `step` 0 is the first."""
-        check_whole(0, step=step)
-        if step < self.warmup:
-            return self.lr * (step + 1) / (self.warmup + 1)
-        part = min(1.0, (step - self.warmup) / (self.steps - self.warmup))
-        return self.least + (self.lr - self.least) * (1 + math.cos(math.pi * part)) / 2
+    @property
+    def fall(self) -> int:
+        """decay, also where it follows from the steps."""
+        most = self.steps - self.warmup
+        return max(1, min(self.steps // 5, most)) if self.decay is None else self.decay
+
+    def _left(self, step: int) -> float:
+        return min(1.0, (self.steps - step) / self.fall)
 
 
 @dataclass(frozen=True)
@@ -148,7 +202,7 @@ def train(
     steps: int,
     *,
     lr: float | Callable[[int], float],
-    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] = Adam,
+    optimizer: Callable[[Named], Optimizer] = Adam,
     on_step: Iterable[Callable[[Run], object]] = (),
     clip: float | None = 1.0,
     seed: int = 0,
@@ -169,7 +223,8 @@ def train(
         steps: number of updates.
         lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
             `Cosine` give it (with a checkpoint: something whose text tells it from others).
-        optimizer: makes one of the model's parameters, as `torch.optim.AdamW` does.
+        optimizer: makes one of the model's named parameters, as `torch.optim.AdamW` and those of
+            `attnbook.optimizers` do. A group's `scale` is a factor of its learning rate.
         on_step: hooks, called with the `Run` before the first update and after each: to watch, to
             evaluate, or a `Checkpoint`.
         clip: largest norm of the gradient; None: any.
@@ -201,7 +256,9 @@ def train(
     check_device(accelerator.device)
     home = next((weight.device for weight in model.parameters()), accelerator.device)
     model.to(accelerator.device)
-    objective, updater = accelerator.prepare(_Objective(model, loss), optimizer(model.parameters()))
+    objective, updater = accelerator.prepare(
+        _Objective(model, loss), optimizer(model.named_parameters())
+    )
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
     name = getattr(optimizer, "__name__", "<lambda>")
     settings["optimizer"] = optimizer if name == "<lambda>" else name
@@ -230,7 +287,7 @@ def train(
             if not norm.isfinite():
                 raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
             for group in updater.param_groups:
-                group["lr"] = schedule(run.step)
+                group["lr"] = schedule(run.step) * group.get("scale", 1.0)
             updater.step()
             run.losses.append(cast(Tensor, accelerator.reduce(value.detach(), "mean")).item())
             bar.update()
