@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from attnbook import training
-from attnbook.training import Checkpoint, Cosine, Noam, Run, train
+from attnbook.training import Checkpoint, Cosine, Noam, Run, StableDecay, train
 
 
 class Regression(nn.Module):
@@ -78,6 +78,16 @@ def test_the_cosine_falls_from_the_rate_to_nothing_and_a_warm_up_leads_to_it():
     assert [Cosine(0.3, steps)(t) for t in (steps, 2 * steps)] == [0, 0]
     least = [Cosine(0.3, steps, warmup=8, least=0.1)(t) for t in (8, 8 + 16, steps, 2 * steps)]
     assert least == pytest.approx([0.3, 0.2, 0.1, 0.1])
+
+
+def test_the_stable_rate_rises_stays_and_falls():
+    rates = [StableDecay(0.3, 40, warmup=8, least=0.1, decay=10)(t) for t in range(50)]
+    assert rates[:8] == pytest.approx([0.3 * (t + 1) / 9 for t in range(8)])
+    assert rates[8:31] == [0.3] * 23 and rates[31] < 0.3  # the fall begins at 30
+    assert rates[35] == pytest.approx(0.2) and rates[40:] == [0.1] * 10
+    assert rates[30:41] == pytest.approx([0.3 - 0.02 * t for t in range(11)])
+    assert [StableDecay(1.0, n, warmup=w).fall for n, w in ((40, 8), (3, 0), (20, 18))] == [8, 1, 2]
+    assert StableDecay(1.0, 40)(32) == 1 > StableDecay(1.0, 40)(33) > 0
 
 
 def test_noam_is_the_papers_schedule():

@@ -10,10 +10,11 @@ from torch import nn
 from attnbook import pretrained, source, tables
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import Numbers, number_pair
+from attnbook.optimizers import AdamW, Muon
 from attnbook.sentiment import epochs, snippets
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.speeches import speeches, windows
-from attnbook.training import Checkpoint, Cosine, Noam, train
+from attnbook.training import Checkpoint, Cosine, Noam, StableDecay, train
 from attnbook.vocabulary import Pairs
 
 TASK = Numbers(3)
@@ -47,6 +48,15 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Cosine(0.1, 10, warmup=-1), "warmup must lie in 0..9, got -1"),
     (lambda: Cosine(0.1, 10, least=0.2), "least must lie in 0..0.1, the lr, got 0.2"),
     (lambda: Cosine(0.1, 10)(-1), "step must be a whole number of at least 0, got -1"),
+    (lambda: StableDecay(0.1, 10, decay=11), "decay must lie in 1..10, steps less warmup, got 11"),
+    (lambda: StableDecay(0.1, 10, warmup=4, decay=7), "decay must lie in 1..6, .* got 7"),
+    (lambda: StableDecay(0.1, 10, warmup=10), "warmup must lie in 0..9, got 10"),
+    (lambda: AdamW(weight_decay=-0.1), "weight_decay must be finite, at least 0, got -0.1"),
+    (lambda: AdamW(beta2=1.1), "beta2 must lie in 0..1, got 1.1"),
+    (lambda: Muon(momentum=1.5), "momentum must lie in 0..1, got 1.5"),
+    (lambda: Muon(steps=0), "steps must be a whole number of at least 1, got 0"),
+    (lambda: Muon(eps=-1.0), "eps must be finite, at least 0, got -1.0"),
+    (lambda: Muon()(LINEAR.named_parameters()), "parameters must hold matrices .*, got none"),
     (lambda: Noam(0, 10), "d_model must be a whole number of at least 1, got 0"),
     (lambda: Noam(512, 0), "warmup must be a whole number of at least 1, got 0"),
     (lambda: Noam(512, 10)(-1), "step must be a whole number of at least 0, got -1"),
