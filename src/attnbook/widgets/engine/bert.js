@@ -1,18 +1,17 @@
 // A pretrained BERT from its file: how it reads a sentence, and what it would put where words are hidden.
-import { read } from "./safetensors.js";
-import { ACTIVATIONS, linear, map, take, zeros } from "./tensors.js";
-import { inside, mapped, norm, stack } from "./transformer.js";
+import { linear, take, zeros } from "./tensors.js";
+import { activated, inside, mapped, norm, stack } from "./transformer.js";
 import { pieces, wordsOf } from "./wordpiece.js";
 
 // Scores of every word at each state, E norm(f(W h + c)) + b, where E is the embedding.
 export function wordLogits(p, config, states) {
-  const changed = map(mapped(p, "words.transform", states), ACTIVATIONS[config.activation]);
+  const changed = activated(config, mapped(p, "words.transform", states));
   return linear(norm(inside(p, "words.norm"), config, changed), p("stack.embedding.weight"), p("words.bias"));
 }
 
 // The file's metadata say what it is, each as JSON: `config`, `tokens` in the order of their ids, and `lowercase`.
-export function open(buffer) {
-  const { metadata, parameters } = read(buffer), p = (name) => parameters.get(name);
+export function openBert({ metadata, parameters }) {
+  const p = (name) => parameters.get(name);
   const [config, tokens, lowercase] = ["config", "tokens", "lowercase"].map((name) => JSON.parse(metadata[name]));
   const ids = new Map(tokens.map((token, id) => [token, id]));
 

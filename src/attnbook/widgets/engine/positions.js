@@ -1,5 +1,6 @@
 // What positions change: the embeddings (sinusoidal, learned), queries and keys (rotary), or the scores (alibi).
-import { add, map, take, zeros } from "./tensors.js";
+import { gradient, made } from "./tape.js";
+import { add, take, zeros } from "./tensors.js";
 
 // The vectors of positions: (sin a, cos a) of each pair of numbers, a = position / 10000^(pair / d), pair = 0, 2, ..
 function waves(positions, d) {
@@ -11,21 +12,34 @@ function waves(positions, d) {
   return out;
 }
 
-export function placed(p, config, x, positions) {
-  if (config.positions === "sinusoidal") return add(x, waves(positions, config.d_model));
+export function placed(p, config, x, positions, batch = 1) {
+  const n = positions.length / batch;
+  if (config.positions === "sinusoidal") {
+    return add(x, take(waves(positions.slice(0, n), config.d_model), positions.map((_, i) => i % n)));
+  }
   if (config.positions !== "learned") return x;
   return add(x, take(p("positions.embedding.weight"), positions));
 }
 
 // Queries or keys [head token d], each pair of numbers turned by an angle that grows with the position.
 export function rotated(config, x, positions) {
-  const [, n, d] = x.shape, half = config.rotary_pairing === "half";
-  return map(x, (value, at) => {
-    const c = at % d, pair = half ? c % (d / 2) : c >> 1, second = half ? c >= d / 2 : c % 2 === 1;
-    const angle = positions[Math.floor(at / d) % n] / config.rotary_base ** ((2 * pair) / d);
-    const other = x.data[at + (half ? d / 2 : 1) * (second ? -1 : 1)];
-    return value * Math.cos(angle) + (second ? 1 : -1) * other * Math.sin(angle);
+  const [heads, n, d] = x.shape, half = config.rotary_pairing === "half", out = zeros(...x.shape);
+  const turns = Array.from({ length: (n * d) / 2 }, (_, at) => {
+    const pair = at % (d / 2), angle = positions[(at - pair) / (d / 2)] / config.rotary_base ** ((2 * pair) / d);
+    return [Math.cos(angle), Math.sin(angle)];
   });
+  function addTurned(to, from, way) {
+    for (let l = 0; l < heads; l++) {
+      for (let at = 0; at < turns.length; at++) {
+        const [cos, sin] = turns[at], pair = at % (d / 2), start = (l * n * d) + 2 * (at - pair);
+        const a = start + (half ? pair : 2 * pair), b = a + (half ? d / 2 : 1);
+        to[a] += from[a] * cos - way * from[b] * sin;
+        to[b] += way * from[a] * sin + from[b] * cos;
+      }
+    }
+  }
+  addTurned(out.data, x.data, 1);
+  return made(out, (g) => addTurned(gradient(x), g, -1)); // turned back
 }
 
 // The farther a key, the lower its score: - slope_l |i - j|.
@@ -36,5 +50,5 @@ export function slopes(heads) {
 }
 export function distances(heads, from, to) {
   const all = slopes(heads);
-  return (l, i, j) => -all[l] * Math.abs(from[i] - to[j]);
+  return (l, i, j) => -all[l % heads] * Math.abs(from[i] - to[j]);
 }
