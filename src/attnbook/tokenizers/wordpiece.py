@@ -1,10 +1,8 @@
-"""Text to tokens and back: WordPiece, which cuts rare words into pieces."""
+"""WordPiece: BERT's tokenizer, which cuts rare words into pieces."""
 
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -12,6 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnbook.checks import check_ids, check_whole
+from attnbook.tokenizers.merging import Table, merges
 from attnbook.vocabulary import Vocabulary
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -29,41 +28,32 @@ IDEOGRAPHS = (
 )
 
 
-class _Table(dict[int, str]):
-    """What `str.translate` makes of each character, asked once."""
-
-    def __init__(self, rule: Callable[[str], str]):
-        super().__init__()
-        self.rule = rule
-
-    def __missing__(self, code: int) -> str:
-        self[code] = self.rule(chr(code))
-        return self[code]
-
-
-def _clean(c: str) -> str:
+def _clean(code: int) -> str:
     """Control characters go, white space becomes a space, an ideograph stands alone."""
+    c = chr(code)
     if c in "\t\n\r":
         return " "
     if c in "\0\N{REPLACEMENT CHARACTER}" or unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs"):
         return ""
     if c.isspace():
         return " "
-    return f" {c} " if any(a <= ord(c) <= b for a, b in IDEOGRAPHS) else c
+    return f" {c} " if any(a <= code <= b for a, b in IDEOGRAPHS) else c
 
 
-def _lower(c: str) -> str:
+def _lower(code: int) -> str:
     """Small, and gone if it is an accent."""
+    c = chr(code)
     return "" if unicodedata.category(c) == "Mn" else c.lower()
 
 
-def _split(c: str) -> str:
+def _split(code: int) -> str:
     """Punctuation stands alone."""
+    c = chr(code)
     sign = c.isascii() and c.isprintable() and not c.isalnum() and c != " "
     return f" {c} " if sign or unicodedata.category(c).startswith("P") else c
 
 
-CLEAN, LOWER, SPLIT = _Table(_clean), _Table(_lower), _Table(_split)
+CLEAN, LOWER, SPLIT = (Table[int, str](rule) for rule in (_clean, _lower, _split))
 
 
 class WordPiece:
@@ -190,7 +180,8 @@ class WordPiece:
             wanted = f"at least {len(tokens)}, the characters and special tokens"
             raise ValueError(f"vocab_size must be {wanted}, got {vocab_size}")
         known = set(tokens)
-        for token in _merges(counts, min_count):
+        words = [[word[0], *(MORE + c for c in word[1:])] for word in counts]
+        for _, token in merges(words, list(counts.values()), min_count, _join):
             if len(tokens) == vocab_size:
                 break
             if token not in known:  # two pairs can make the same piece
@@ -220,47 +211,5 @@ def _words(text: str, lowercase: bool) -> list[str]:
     return text.translate(SPLIT).split()
 
 
-def _merges(counts: Counter[str], min_count: int) -> Iterator[str]:
-    """The pieces that the most frequent pairs make, one after another.
-
-    Only words that hold a merged pair are counted again. The heap keeps old counts of pairs, too;
-    they are recognised when they come up.
-    """
-    words = [[word[0], *(MORE + c for c in word[1:])] for word in counts]
-    often, pairs = list(counts.values()), Counter[tuple[str, str]]()
-    where: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for i, word in enumerate(words):
-        for pair in pairwise(word):
-            pairs[pair] += often[i]
-            where[pair].add(i)
-    heap = [(-n, pair) for pair, n in pairs.items()]
-    heapify(heap)
-    while heap:
-        n, best = heappop(heap)
-        if -n != pairs[best] or -n < min_count:
-            continue
-        piece, changed = best[0] + best[1].removeprefix(MORE), set()
-        for i in where.pop(best):
-            for pair in pairwise(words[i]):
-                pairs[pair] -= often[i]
-                changed.add(pair)
-            words[i] = _joined(words[i], best, piece)
-            for pair in pairwise(words[i]):
-                pairs[pair] += often[i]
-                where[pair].add(i)
-                changed.add(pair)
-        for pair in changed:
-            if pairs[pair]:
-                heappush(heap, (-pairs[pair], pair))
-        yield piece
-
-
-def _joined(word: list[str], pair: tuple[str, str], piece: str) -> list[str]:
-    """The pieces of a word with a pair made one, from the left."""
-    new: list[str] = []
-    for part in word:
-        if new and (new[-1], part) == pair:
-            new[-1] = piece
-        else:
-            new.append(part)
-    return new
+def _join(a: str, b: str) -> str:
+    return a + b.removeprefix(MORE)

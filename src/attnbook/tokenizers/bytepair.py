@@ -1,0 +1,274 @@
+"""BytePair: GPT-2's tokenizer, whose letters are bytes, so that no text is unknown."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from itertools import chain, pairwise
+from pathlib import Path
+
+import regex
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from attnbook.checks import check_ids, check_whole
+from attnbook.tokenizers.merging import Table, merges
+from attnbook.vocabulary import Vocabulary
+
+END = "<|endoftext|>"
+WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs after a space, spaces
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+)
+WHOLE = regex.compile(r"(?s).*\S(?=\s)")  # up to the last place where a word surely ends
+LONE = regex.compile("[\ud800-\udc7f\udd00-\udfff]")  # half a character, and no byte either
+FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+HEADER = "#version: 0.2"
+
+# How a byte is written: as its character in Latin-1 where that is seen, else as one from Ā on.
+_SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_HIDDEN = [byte for byte in range(256) if byte not in _SEEN]
+LETTERS = dict(zip((*_SEEN, *_HIDDEN), map(chr, (*_SEEN, *range(256, 324))), strict=True))
+BYTES = {letter: byte for byte, letter in LETTERS.items()}
+
+
+class BytePair:
+    """GPT-2's tokenizer: the bytes of a word, and pairs of pieces made one as training did.
+
+        "Hello, tokenizers"   Hello , Ġtoken izers
+
+    A text is cut into words: an English ending such as "'s", or letters, digits or other signs,
+    each with the space before them; more white space stands alone. A word is written as the bytes
+    of its UTF-8. Of all pairs of neighbours, that which comes first in `merges` becomes one piece,
+    again and again. Each of the 256 bytes is a token, so that there is no unknown text, and
+    `decode_bytes` gives back every byte.
+
+    Tokens are written in letters that can be seen, as in GPT-2's files: a space is Ġ, a new line Ċ.
+
+    Args:
+        merges: pairs of pieces in the order in which they were learnt.
+        special: tokens that no text makes, the first of them padding, start and end.
+        tokens: all tokens in the order of their ids. None: the bytes by their letters, what the
+            merges make, the special ones.
+
+    Attributes:
+        vocab: the `Vocabulary`.
+        merges: as given, a tuple of pairs.
+        special: the ids of the special tokens.
+
+    Raises:
+        ValueError: if a merge occurs twice or joins what is no token yet, there is no special token
+            or a merge makes it, or `tokens` are others than those.
+
+    Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2.
+
+    In other libraries: `GPT2Tokenizer` of `transformers`, `ByteLevelBPETokenizer` of `tokenizers`,
+    `tiktoken`.
+    """
+
+    def __init__(
+        self,
+        merges: Iterable[tuple[str, str]],
+        special: Iterable[str] = (END,),
+        *,
+        tokens: Iterable[str] | None = None,
+    ):
+        self.merges = tuple((a, b) for a, b in merges)
+        special = tuple(special)
+        if not special:
+            raise ValueError("special must hold at least one token, got none")
+        made = dict.fromkeys(LETTERS.values())
+        for a, b in self.merges:
+            if missing := [part for part in (a, b) if part not in made]:
+                raise ValueError(f"merges must join tokens, got {missing[0]!r} in {a!r} {b!r}")
+            made[a + b] = None
+        if len(set(self.merges)) < len(self.merges):
+            ((twice, _),) = Counter(self.merges).most_common(1)
+            raise ValueError(f"merges must be distinct, got twice: {' '.join(twice)!r}")
+        wanted = (*made, *special)
+        tokens = wanted if tokens is None else tuple(tokens)
+        if other := set(tokens) ^ set(wanted):
+            raise ValueError(f"tokens must be bytes, merged and special ones, got {min(other)!r}")
+        self.vocab = Vocabulary(tokens, pad=special[0], bos=special[0], eos=special[0])
+        self.special = tuple(self.vocab.encode(special))
+        ids = {token: i for i, token in enumerate(tokens)}
+        self._byte = [ids[LETTERS[byte]] for byte in range(256)]
+        self._ranks = {
+            (ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(self.merges)
+        }
+        self._bytes = [b"" if t in special else bytes(BYTES[c] for c in t) for t in tokens]
+        self._known = Table[str, list[int]](self._pieces)
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, before they are cut into pieces; joined they are the text."""
+        return WORD.findall(text)
+
+    def encode(self, text: str | bytes, *, special: bool = False) -> list[int]:
+        """Token ids of a text.
+
+        Args:
+            text: may also be bytes, of which some are no UTF-8; in a string such a byte is what
+                Python's `surrogateescape` makes of it. Half a character of UTF-16 that is no such
+                byte counts as U+FFFD.
+            special: whether special tokens that are written in the text are taken as such. Else
+                they are words like others.
+        """
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogateescape")
+        if special:
+            names = sorted(self._names(), key=len, reverse=True)
+            parts = regex.split(f"({'|'.join(map(regex.escape, names))})", text)
+            ids = [self.encode(part) for part in parts]
+            ids[1::2] = [self.vocab.encode([part]) for part in parts[1::2]]
+            return list(chain.from_iterable(ids))
+        return list(chain.from_iterable(map(self._known.__getitem__, WORD.findall(text))))
+
+    def _names(self) -> list[str]:
+        return [self.vocab.tokens[i] for i in self.special]
+
+    def _pieces(self, word: str) -> list[int]:
+        """Ids of a word. A piece that joined the one before it is -1 from then on."""
+        ids = [self._byte[byte] for byte in _utf8(word)]
+        after, before = list(range(1, len(ids) + 1)), list(range(-1, len(ids)))
+        ids.append(-1)
+        heap = [
+            (*self._ranks[pair], i) for i, pair in enumerate(pairwise(ids)) if pair in self._ranks
+        ]
+        heapify(heap)
+        while heap:
+            *best, i = heappop(heap)
+            j = after[i]
+            if self._ranks.get((ids[i], ids[j])) != tuple(best):
+                continue  # one of the two has joined another meanwhile
+            ids[i], ids[j] = best[1], -1
+            after[i], before[after[j]] = after[j], i
+            for first, second in ((before[i], i), (i, after[i])):
+                if found := self._ranks.get((ids[first], ids[second])):
+                    heappush(heap, (*found, first))
+        return [i for i in ids if i >= 0]
+
+    def decode_bytes(self, ids: Iterable[int] | Int[Tensor, " token"]) -> bytes:
+        """The bytes of tokens, without special ones."""
+        ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
+        if ids.numel():
+            check_ids("ids", ids, len(self.vocab), "token")
+        return b"".join(self._bytes[i] for i in ids.tolist())
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> str:
+        """The text of tokens, without special ones; what is no UTF-8 becomes U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        vocab_size: int,
+        *,
+        special: Iterable[str] = (END,),
+        min_count: int = 2,
+    ) -> "BytePair":
+        """Learn the merges of some texts, which need not fit into memory: their words do.
+
+        The two pieces that stand side by side most often become one; of two pairs that are as
+        frequent, that of the smaller ids. That is repeated until there are `vocab_size` tokens.
+
+        Args:
+            texts: read once, as `stream` gives those of a file.
+            vocab_size: number of tokens, with 256 bytes and the special ones.
+            special: as for the class.
+            min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
+
+        Raises:
+            ValueError: if a number is below 1, or `vocab_size` leaves bytes or special tokens out.
+
+        Source: Sennrich et al. 2016, algorithm 1.
+
+        In other libraries: `ByteLevelBPETokenizer.train_from_iterator` of `tokenizers`, which
+        learns the same merges.
+        """
+        special = tuple(special)
+        check_whole(1, min_count=min_count)
+        check_whole(256 + len(special), vocab_size=vocab_size)
+        counts, tokens = Counter[str](), list(LETTERS.values())
+        for text in texts:
+            counts.update(WORD.findall(text))
+        ids = {token: i for i, token in enumerate(tokens)}
+        words = [[ids[LETTERS[byte]] for byte in _utf8(word)] for word in counts]
+
+        def join(a: int, b: int) -> int:
+            return ids.setdefault(tokens[a] + tokens[b], len(tokens))
+
+        learnt = []
+        for (a, b), piece in merges(words, list(counts.values()), min_count, join):
+            if len(tokens) + len(special) == vocab_size:
+                break
+            learnt.append((tokens[a], tokens[b]))
+            if piece == len(tokens):  # two pairs can make the same piece
+                tokens.append(tokens[a] + tokens[b])
+        return cls(learnt, special)
+
+    def save(self, folder: str | Path) -> None:
+        """Write GPT-2's two files, `vocab.json` and `merges.txt`, in a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        ids = {token: i for i, token in enumerate(self.vocab.tokens)}
+        vocab, merged = (folder / name for name in FILES[0])
+        vocab.write_text(json.dumps(ids, ensure_ascii=False), "utf-8")
+        lines = [HEADER, *(f"{a} {b}" for a, b in self.merges), ""]
+        merged.write_text("\n".join(lines), "utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "BytePair":
+        """Read GPT-2's two files from a folder: `vocab.json` and `merges.txt`, or by old names.
+
+        What is neither a byte nor merged is special, "<|endoftext|>" the first of them.
+
+        Raises:
+            ValueError: if a file is missing, ids are not 0, 1, .., or as the class does.
+        """
+        for names in FILES:
+            vocab, merged = (Path(folder, name) for name in names)
+            if vocab.is_file() and merged.is_file():
+                break
+        else:
+            raise ValueError(f"folder must hold {' and '.join(FILES[0])}, got {folder}")
+        ids: dict[str, int] = json.loads(vocab.read_text("utf-8"))
+        tokens = sorted(ids, key=ids.__getitem__)
+        if [ids[token] for token in tokens] != list(range(len(ids))):
+            raise ValueError(f"{vocab.name} must number its {len(ids)} tokens 0, 1, ..")
+        lines = merged.read_text("utf-8").split("\n")
+        pairs = [line.split() for line in lines[lines[0].startswith("#version") :] if line]
+        if strange := [pair for pair in pairs if len(pair) != 2]:
+            raise ValueError(f"{merged.name} must hold two pieces a line, got {strange[0]}")
+        made = {*LETTERS.values(), *(a + b for a, b in pairs)}
+        special = sorted((t for t in tokens if t not in made), key=lambda t: t != END)
+        return cls([(a, b) for a, b in pairs], special, tokens=tokens)
+
+
+def _utf8(word: str) -> bytes:
+    try:
+        return word.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return LONE.sub("\N{REPLACEMENT CHARACTER}", word).encode("utf-8", "surrogateescape")
+
+
+def stream(path: str | Path, size: int = 1 << 20) -> Iterator[str]:
+    """The text of a file, part by part, cut only where a word ends before white space.
+
+    So the words of the parts, one after another, are those of the whole text. A byte that is no
+    UTF-8 becomes what `BytePair.encode` takes for it.
+
+    Args:
+        path: of a file of UTF-8.
+        size: characters that are read at once.
+    """
+    check_whole(1, size=size)
+    rest = ""
+    with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        while part := file.read(size):
+            rest += part
+            if whole := WHOLE.match(rest):
+                yield whole[0]
+                rest = rest[whole.end() :]
+    if rest:
+        yield rest

@@ -1,0 +1,82 @@
+"""What two tokenizers share: pairs of pieces become one, the most frequent first."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import TypeVar
+
+Piece = TypeVar("Piece", str, int)
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Table(dict[Key, Value]):
+    """What a rule makes of each key, asked once; forgotten when there are too many keys."""
+
+    def __init__(self, rule: Callable[[Key], Value], most: int = 2_000_000):
+        super().__init__()
+        self.rule, self.most = rule, most
+
+    def __missing__(self, key: Key) -> Value:
+        if len(self) >= self.most:
+            self.clear()
+        self[key] = self.rule(key)
+        return self[key]
+
+
+def merges(
+    words: list[list[Piece]],
+    often: list[int],
+    min_count: int,
+    join: Callable[[Piece, Piece], Piece],
+) -> Iterator[tuple[tuple[Piece, Piece], Piece]]:
+    """The most frequent pairs, one after another, each with the piece that it makes.
+
+    Of two pairs that are as frequent the smaller one comes first. Only words that hold a merged
+    pair are counted again. The heap keeps old counts of pairs, too; they are recognised when they
+    come up.
+
+    Args:
+        words: the pieces of each word; they are merged in place.
+        often: how often each word occurs.
+        min_count: a pair that is rarer is no more given.
+        join: the piece that two make.
+    """
+    pairs = Counter[tuple[Piece, Piece]]()
+    where: defaultdict[tuple[Piece, Piece], set[int]] = defaultdict(set)
+    for i, word in enumerate(words):
+        for pair in pairwise(word):
+            pairs[pair] += often[i]
+            where[pair].add(i)
+    heap = [(-n, pair) for pair, n in pairs.items()]
+    heapify(heap)
+    while heap:
+        n, best = heappop(heap)
+        if -n != pairs[best] or -n < min_count:
+            continue
+        piece, changed = join(*best), set()
+        for i in where.pop(best):
+            for pair in pairwise(words[i]):
+                pairs[pair] -= often[i]
+                changed.add(pair)
+            words[i] = _joined(words[i], best, piece)
+            for pair in pairwise(words[i]):
+                pairs[pair] += often[i]
+                where[pair].add(i)
+                changed.add(pair)
+        for pair in changed:
+            if pairs[pair]:
+                heappush(heap, (-pairs[pair], pair))
+        yield best, piece
+
+
+def _joined(word: list[Piece], pair: tuple[Piece, Piece], piece: Piece) -> list[Piece]:
+    """The pieces of a word with a pair made one, from the left."""
+    new: list[Piece] = []
+    for part in word:
+        if new and (new[-1], part) == pair:
+            new[-1] = piece
+        else:
+            new.append(part)
+    return new
