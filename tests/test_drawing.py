@@ -237,8 +237,8 @@ def test_the_picture_for_other_places_draws_the_same() -> None:
 
 
 def variables(dark: bool) -> dict[str, str]:
-    sheet = (_source.FOLDER / "base.css").read_text("utf8")
-    block = sheet[sheet.index('html[data-theme="dark"] .attn') :] if dark else sheet
+    sheet = (_source.FOLDER / "colours.css").read_text("utf8")
+    block = sheet[sheet.index('html[data-theme="dark"]') :] if dark else sheet
     return dict(re.findall(r"--attn-(\w+): (.*);", block[: block.index("}")]))
 
 
@@ -302,12 +302,30 @@ def test_roles_can_be_read_and_told_apart(dark: bool) -> None:
 def test_a_drawing_says_what_it_is() -> None:
     still = Drawing(box("a"), alt="One small box")
     assert repr(still) == "Drawing(One small box)"
-    assert 'aria-label="One small box"' in still.svg
+    assert "aria-label='One small box'" in still.svg
     walk = Drawing(
         box("a", name="a"), alt="One small box", steps=[Step("See [it](a).", "a", ask="What?")]
     )
     assert walk.steps == [{"caption": "See [it](a).", "parts": ["a"], "ask": "What?"}]
     assert walk.name != still.name == Drawing(box("a"), alt="One small box").name
+
+
+def test_a_still_drawing_is_stored_as_its_picture_alone() -> None:
+    title = "A finding that takes more than one line, and &lt; two"
+    still = Drawing(row(box("a"), box("b", "key")), alt="Two small boxes", title=title)
+    data, _ = still._repr_mimebundle_()  # type: ignore[misc]
+    assert set(data) == {"image/svg+xml", "image/png", "text/plain"}  # no view, so no state
+    root = ElementTree.fromstring(data["image/svg+xml"])
+    assert (root.get("role"), root.get("aria-label")) == ("img", "Two small boxes")
+    *lines, a, b = [e.text for e in root.iter(f"{SVG}text")]
+    assert (a, b) == ("a", "b") and " ".join(map(str, lines)) == title and len(lines) == 2
+    (style,) = root.iter(f"{SVG}style")
+    # all that it looks like is in it, by day and by night
+    used = set(re.findall(r"var\((--attn-\w+)", str(style.text)))
+    night = str(style.text).split("prefers-color-scheme: dark")[-1]
+    assert used and all(f"{name}:" in str(style.text) for name in used)
+    assert f"--attn-key: {variables(dark=True)['key']};" in night
+    assert "xmlns='http" in still.svg and "<style>" not in still.svg
 
 
 def test_a_step_fits_its_window() -> None:

@@ -230,6 +230,17 @@ def test_stale_copies_are_caught_and_refreshed(nb, check):
     assert check(nb) == ""
 
 
+def test_a_still_drawing_has_the_looks_of_today_and_words_of_its_own(nb, check):
+    sources = notebooks.widget_sources()
+    svg = "<svg class='draw-still' aria-label='A box'><style>{}</style><text>a</text></svg>"
+    cell = notebooks.code_cells(nb)[0]
+    cell.outputs.append(nbformat.v4.new_output("display_data", {notebooks.SVG: svg.format("old")}))
+    assert check(nb).endswith("copies of still drawings are stale: make widgets")
+    assert notebooks.refresh(nb, sources) == ["still drawings"]
+    assert cell.outputs[-1].data[notebooks.SVG] == svg.format(sources.still())
+    assert check(nb) == ""
+
+
 def test_refreshing_copies_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
     model = notebooks.models(nb)[notebooks.views(nb)[0]]
     model["state"]["_anywidget_id"] = f"attnbook.widgets.{notebooks.widget_sources().classes()[0]}"

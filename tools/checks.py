@@ -10,9 +10,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools import notebooks
-from tools.notebooks import BOOK, ROOT, VIEW, asserts, code_cells, tags
+from tools.notebooks import BOOK, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
-LARGEST = 750_000  # bytes
+LARGEST = 600_000  # bytes
 PROSE = 7  # words to a line of code
 EXTRA = "pretrained"  # of the package; its module of this name needs it
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
@@ -170,7 +170,8 @@ def pictures(nb: NotebookNode) -> list[str]:
             o
             for o in cell.outputs
             if VIEW not in o.get("data", {})
-            and {"image/png", "image/svg+xml"} & set(o.get("data", {}))
+            and {"image/png", SVG} & set(o.get("data", {}))
+            and STILL not in o.data.get(SVG, "")  # which says itself what one sees
         ]
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         if drawn and not alt.strip():

@@ -17,6 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
+SVG, STILL = "image/svg+xml", "draw-still"  # a drawing by itself, and its style
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
 VOLATILE = {"ExecuteTime", "colab", "collapsed", "execution", "jupytext", "outputId", "scrolled"}
@@ -155,6 +157,11 @@ def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:
             if any(model["state"].get(key) != text for key, text in current.items()):
                 model["state"].update(current)
                 stale.append(name)
+    for data in (o.get("data", {}) for cell in code_cells(nb) for o in cell.outputs):
+        svg = data.get(SVG, "")
+        if STILL in svg:
+            data[SVG] = STYLE.sub(lambda _: f"<style>{sources.still()}</style>", svg, count=1)
+            stale += ["still drawings"] * (data[SVG] != svg)
     return list(dict.fromkeys(stale))
 
 

@@ -127,6 +127,21 @@ def text(words: str, role: str = "", *, name: str = "", size: int = TEXT, beside
     return Part(width, line * len(lines), tuple(inside), name, role, beside=beside)
 
 
+def heading(words: str) -> Part:
+    """Words above a drawing, in as many lines as they need."""
+    width, line, lines = WIDTH - 4, 1.3 * BIG, [""]
+    for word in clean(words).split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, BIG) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    marks = [
+        Words(width / 2, (n + 0.5) * line, each, BIG, "heading") for n, each in enumerate(lines)
+    ]
+    return Part(width, line * len(lines), tuple(marks))
+
+
 def box(words: str, role: str = "", *, name: str = "", width: Number = 0, size: int = TEXT) -> Part:
     """Words in a box, which is `width` wide, or wider where the words are."""
     inner = text(words, size=size)

@@ -13,6 +13,7 @@ from matplotlib.path import Path
 
 from attnbook.drawing import WIDTH, Arrow, Box, Number, Part, Stroke, Words, clean
 
+STILL = 520  # pixels that a drawing by itself is wide, where there is room
 REFERENCE = re.compile(r"([A-Za-z][\w-]*)(?:\.(\d+|\*))?")
 
 
@@ -135,11 +136,21 @@ class Picture:
             places = [replace(p, reference=f"{p.reference}.{i}") for i, p in enumerate(places)]
         return places if len(places) == n else places * n
 
-    def svg(self, alt: str) -> str:
-        """The drawing as one SVG element; colours and fonts are those of the page around it."""
-        size = f"0 0 {WIDTH} {self.height:g}"
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="draw-picture" viewBox="{size}"'
-        return f'{head} role="img" aria-label="{escape(clean(alt))}">{_svg(self._marks)}</svg>'
+    def svg(self, alt: str, style: str = "") -> str:
+        """The drawing as one SVG element; colours and fonts are those of the page around it, or of
+        its own `style`, with which it can stand by itself."""
+        whole = {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "class": "draw-picture draw-still" if style else "draw-picture",
+            "viewBox": f"0 0 {WIDTH} {self.height:g}",
+            "role": "img",
+            "aria-label": clean(alt),
+        }
+        if style:
+            scale = STILL / WIDTH
+            whole |= {"width": f"{STILL}", "height": f"{scale * self.height:.0f}"}
+            style = f"<style>{style}</style>"
+        return f"<svg{_attributes(whole)}>{style}{_svg(self._marks)}</svg>"
 
     def draw(self, axes: Axes, colours: dict[str, str], ink: str) -> None:
         """The drawing on matplotlib's axes, for where no SVG is shown."""
@@ -189,24 +200,32 @@ def _svg(marks: Sequence[Any]) -> str:
     return "".join(map(_element, marks))
 
 
-def _element(mark: Any) -> str:
+def _attributes(values: dict[str, Any]) -> str:
+    """In single quotes, since a notebook writes a double one with a backslash."""
+    return "".join(f" {name}='{escape(str(value))}'" for name, value in values.items())
+
+
+def _element(mark: Any, outer: dict[str, str] | None = None) -> str:
     match mark:
         case Box(x, y, width, height, look, shade):
-            fill = "" if shade is None else f' fill-opacity="{shade:.2f}"'
-            size = f'x="{_at(x)}" y="{_at(y)}" width="{_at(width)}" height="{_at(height)}"'
-            return f'<rect class="draw-{look}" {size}{fill}/>'
+            values = dict(outer or {}) if look == "cell" else {"class": f"draw-{look}"}
+            values |= {"x": _at(x), "y": _at(y), "width": _at(width), "height": _at(height)}
+            values |= {} if shade is None else {"fill-opacity": f"{shade:.2f}"}
+            return f"<rect{_attributes(values)}/>"
         case Words(x, y, words, size, look, anchor):
-            kind = f' class="draw-{look}"' if look else ""
-            kind += "" if anchor == "middle" else f' text-anchor="{anchor}"'
-            place = f'x="{_at(x)}" y="{_at(y + 0.35 * size)}" font-size="{size}"'
-            return f"<text{kind} {place}>{escape(words)}</text>"
+            values = {"class": f"draw-{look}"} if look else {}
+            values |= {} if anchor == "middle" else {"text-anchor": anchor}
+            values |= {"x": _at(x), "y": _at(y + 0.35 * size), "font-size": size}
+            return f"<text{_attributes(values)}>{escape(words)}</text>"
         case Stroke(points, look, curved, width):
             pairs = [f"{_at(x)} {_at(y)}" for x, y in points]
             path = f"M{pairs[0]}{'C' if curved else 'L'}{' '.join(pairs[1:])}"
-            return f'<path class="draw-{look}" d="{path}" stroke-width="{width:.3g}"/>'
+            values = {"class": f"draw-{look}", "d": path, "stroke-width": f"{width:.3g}"}
+            return f"<path{_attributes(values)}/>"
+        case (attributes, [Box(look="cell") as only]):  # a group of one cell is that cell
+            return _element(only, attributes)
         case (attributes, children):
-            inner = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
-            return f"<g{inner}>{_svg(children)}</g>"
+            return f"<g{_attributes(attributes)}>{_svg(children)}</g>"
     raise AssertionError(mark)
 
 

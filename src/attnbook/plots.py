@@ -13,7 +13,7 @@ from torch import Tensor
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 PINK, SKY, RED = "#cc79a7", "#56b4e9", "#d55e00"
 INK, FAINT = "#333333", "#d9d9d9"
-# One colour a role through the whole book; `widgets/base.css` has these and those of dark pages.
+# One colour a role through the whole book; `widgets/colours.css` has these and those of dark pages.
 ROLES = {
     "query": "#1c68b8",
     "key": "#a85918",

@@ -32,12 +32,16 @@ def odd() -> Drawing:
 
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
-    still = Drawing(row(box("a", name="a"), box("b", "key", name="b")), arrow("a", "b"),
-                    alt="An arrow from a to b", title="Still")  # fmt: skip
-    return widget_page([walk(title="A walk", name="walk"), tall(), still, odd()])
+    return widget_page([walk(title="A walk", name="walk"), tall(), STILL, odd()])
 
 
-WALK, TALL, STILL, ODD = range(4)
+WALK, TALL = range(2)
+STILL = Drawing(
+    row(box("a", name="a"), box("b", "key", name="b")),
+    arrow("a", "b"),
+    alt="An arrow from a to b",
+    title="Still",
+)
 
 
 @pytest.fixture
@@ -227,7 +231,7 @@ def test_all_of_it_is_printed(open_page: Callable[..., Page]) -> None:
 
 def test_colours_follow_the_theme(open_page: Callable[..., Page]) -> None:
     page = open_page(theme="light")
-    cell = widget(page, STILL).locator("rect").last
+    cell = page.locator(".draw-still rect").nth(1)
     fills = set()
     for theme in ("light", "dark"):
         page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
@@ -237,16 +241,49 @@ def test_colours_follow_the_theme(open_page: Callable[..., Page]) -> None:
 
 def test_a_still_drawing_needs_no_script(open_page: Callable[..., Page]) -> None:
     page = open_page(javascript=False)
-    still = page.locator("figure.attn-drawing")
+    still = page.locator("figure:has(.draw-still)")
     assert still.count() == 2 and page.title() != "hacked"
     picture = still.first.get_by_role("img", name="An arrow from a to b")
     size = picture.bounding_box()
     assert size and size["width"] > 300
-    assert still.first.locator("text").all_text_contents() == ["a", "b"]
-    assert still.first.locator(".attn-title").text_content() == "Still"
+    assert still.first.locator("text").all_text_contents() == ["Still", "a", "b"]
     fill = still.first.locator("rect").last.evaluate("(e) => getComputedStyle(e).stroke")
     assert fill == "rgb(168, 89, 24)"  # the colour of keys
     assert "<img" in (still.last.text_content() or "")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_still_drawing_is_itself_anywhere(browser: Browser, theme: Any) -> None:
+    """As a picture's file, as JupyterLab shows it, and in a page that knows nothing of ours."""
+    data, _ = STILL._repr_mimebundle_()  # type: ignore[misc]
+    svg = data["image/svg+xml"]
+    page = browser.new_page(color_scheme=theme)
+    page.set_content(svg)
+    background, ink, key = page.evaluate(
+        "['svg', 'text', '.draw-key rect'].map((tag) => document.querySelector(tag))"
+        ".map((e, i) => getComputedStyle(e)[['backgroundColor', 'fill', 'stroke'][i]])"
+    )
+    assert (background, ink, key) == ("rgb(255, 255, 255)", "rgb(31, 35, 40)", "rgb(168, 89, 24)")
+    page.set_content('<img alt="">')
+    page.evaluate(
+        """async (svg) => {
+            const img = document.querySelector("img");
+            img.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+            await img.decode();
+        }""",
+        svg,
+    )
+    colours = page.evaluate(
+        """() => {
+            const img = document.querySelector("img"), canvas = document.createElement("canvas");
+            [canvas.width, canvas.height] = [img.naturalWidth, img.naturalHeight];
+            const pen = canvas.getContext("2d");
+            pen.drawImage(img, 0, 0);
+            return [canvas.width, [...pen.getImageData(1, 1, 1, 1).data].join()];
+        }"""
+    )
+    assert colours == [520, "255,255,255,255" if theme == "light" else "21,24,29,255"]
+    page.close()
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])

@@ -41,12 +41,6 @@ class StoredWidget:
         return self.record["state"].get("title") or ""
 
     @property
-    def still(self) -> str:
-        """The SVG of a drawing without steps, which needs no script."""
-        state = self.record["state"]
-        return "" if state.get("steps") else state.get("svg", "")
-
-    @property
     def sources(self) -> tuple[str, str]:
         """Script and style as the notebook stores them."""
         state = self.record["state"]

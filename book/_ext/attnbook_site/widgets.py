@@ -4,8 +4,8 @@ A notebook stores each widget's state together with a copy of its source. On a p
 and the source becomes one classic script per class, shared by all pages and taken from the package
 as it is now, so pages are light and a repaired widget is current everywhere. `static-widgets.js`
 draws from both without a kernel, the first view as soon as the page is read so far. Without
-JavaScript the page shows the stored picture. A drawing without steps needs no script: its SVG
-stands in the page.
+JavaScript the page shows the stored picture. A still drawing is stored as SVG, which is set into
+the page, so that it follows the page's theme and its words can be selected.
 
     ```{widget} 01_seq2seq learnt-map
     ```
@@ -37,7 +37,7 @@ from .stored import STATE, VIEW, NotStoredError, StoredWidget
 
 LOGGER = logging.getLogger(__name__)
 RUNTIME = "static-widgets.js"
-STILL = "Drawing"  # the class whose looks a page needs without a script
+SVG, STILL = "image/svg+xml", "draw-still"  # how a drawing without steps is stored
 VIEW_START = '<div class="widget-view"'
 
 
@@ -55,7 +55,8 @@ def script_json(value: object) -> str:
 
 
 class StoredViews(SphinxPostTransform):
-    """Puts a `WidgetView` where a notebook's output holds a widget view."""
+    """Puts a `WidgetView` where a notebook's output holds a widget view, and a still drawing's SVG
+    where it holds one."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
     formats = ("html",)
@@ -66,9 +67,12 @@ class StoredViews(SphinxPostTransform):
             if bundle.get("nb_element") != "mime_bundle":
                 continue
             for form in bundle.children:
-                if isinstance(form, nodes.Element) and form.get("mime_type") == VIEW:
+                kind = form.get("mime_type") if isinstance(form, nodes.Element) else ""
+                if kind == VIEW:
                     self.replace(bundle, form, path)
                     break
+                if kind == SVG:
+                    self.set_in(bundle, form)
 
     def replace(self, bundle: nodes.container, form: nodes.Element, path: str) -> None:
         script = form.astext()
@@ -81,6 +85,12 @@ class StoredViews(SphinxPostTransform):
             bundle.parent.remove(bundle)
         else:
             bundle.replace_self(view)
+
+    def set_in(self, bundle: nodes.container, form: nodes.Element) -> None:
+        image = next(form.findall(nodes.image))
+        svg = Path(self.env.srcdir, image["uri"]).read_text("utf-8")
+        if STILL in svg:
+            bundle.replace_self(nodes.raw("", f"<figure>{svg}</figure>", format="html"))
 
 
 class WidgetDirective(SphinxDirective):
@@ -104,10 +114,6 @@ class WidgetDirective(SphinxDirective):
 
 def visit(self: HTML5Translator, node: WidgetView) -> None:
     widget = node.stored
-    if widget.still:
-        title = f'<p class="attn-title">{escape(widget.title)}</p>' if widget.title else ""
-        self.body.append(f'<figure class="attn attn-drawing">{title}{widget.still}</figure>')
-        raise nodes.SkipNode
     view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
     self.body.append(
         f'{VIEW_START} data-widget="{widget.class_name}"><script type="{VIEW}">{view}</script>'
@@ -167,8 +173,7 @@ def add_to_page(
     ]
     if doctree is None:
         return
-    views = [(view["model_id"], view.stored) for view in doctree.findall(WidgetView)]
-    widgets = {model_id: widget for model_id, widget in views if not widget.still}
+    widgets = {view["model_id"]: view.stored for view in doctree.findall(WidgetView)}
     if not widgets:
         return
     state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
@@ -200,18 +205,8 @@ def placed(script: str) -> Callable[[Sphinx], None]:
     return place
 
 
-def place_style(shared: Shared, app: Sphinx) -> None:
-    """What still drawings look like, for the one sheet of all pages."""
-    if app.builder.format == "html" and STILL in shared.sources:
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        (static / "drawing.css").write_text(shared.sources[STILL][1], encoding="utf-8")
-
-
 def setup(app: Sphinx) -> None:
     shared = Shared()
-    app.add_css_file("drawing.css")
-    app.connect("builder-inited", partial(place_style, shared))
     app.add_node(WidgetView, html=(visit, None))
     app.add_directive("widget", WidgetDirective)
     app.add_post_transform(StoredViews)

@@ -12,6 +12,8 @@ FOLDER = Path(__file__).resolve().parent
 IMPORT = re.compile(r'^import\s+\{[^}]*\}\s+from\s+"(\.[\w./]+)";\n', re.MULTILINE)
 TEXT = re.compile(r'^import (\w+) from "(\.[\w./]+)" with \{ type: "text" \};\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(async )?function|const|let)", re.MULTILINE)
+SHEET = re.compile(r'^@import "([\w./]+)";\n', re.MULTILINE)
+DARK = re.compile(r'^html\[data-theme="dark"\][^{]*(\{[^}]*\}\n)', re.MULTILINE)
 COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of what a page loads
 WIDGET = "\nexport default { render };"
 
@@ -32,8 +34,15 @@ def load(name: str) -> tuple[str, str]:
     modules: list[Path] = []
     esm = "\n".join(_with_imports(FOLDER / f"{stem(name)}.js", modules))
     styles = [FOLDER / "base.css", *(file.with_suffix(".css") for file in modules)]
-    css = "\n".join(style.read_text("utf8") for style in styles if style.is_file())
-    return esm, css
+    return esm, "\n".join(_style(sheet) for sheet in styles if sheet.is_file())
+
+
+def still() -> str:
+    """The stylesheet of a drawing by itself, which in a file of its own knows no page's theme."""
+    colours, looks = (_style(FOLDER / name) for name in ("colours.css", "picture.css"))
+    dark = DARK.search(colours)
+    assert dark, "colours.css has no dark theme"
+    return f"{colours}{looks}@media (prefers-color-scheme: dark) {{\nsvg:root {dark[1]}}}\n"
 
 
 def stored(name: str) -> dict[str, str]:
@@ -48,6 +57,11 @@ def constant(file: str, name: str) -> list[Any]:
     found = pattern.search((FOLDER / file).read_text("utf8"))
     assert found, f"{file} writes no list {name}"
     return json.loads(found[1])
+
+
+def _style(sheet: Path) -> str:
+    """A stylesheet with those that it imports."""
+    return SHEET.sub(lambda found: _style(sheet.parent / found[1]), sheet.read_text("utf8"))
 
 
 def _with_imports(file: Path, seen: list[Path]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.drawing import WIDTH, Arrow, Part
+from attnbook.drawing import WIDTH, Arrow, Part, column, heading
 from attnbook.picture import Picture
 from attnbook.plots import INK, ROLES
 from attnbook.widgets import _source
@@ -77,7 +77,7 @@ class Drawing(Widget):
         name: str | None = None,
     ) -> None:
         self.picture = Picture(body, *arrows)
-        self.alt = alt
+        self.body, self.arrows, self.alt = body, arrows, alt
         if len(alt.split()) < 3:
             raise WidgetError(f"alt must say what one sees, not {alt!r}")
         super().__init__(
@@ -129,6 +129,16 @@ class Drawing(Widget):
 
     def content(self) -> bytes:
         return json.dumps([self.svg, self.steps]).encode()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
+        """A still drawing is its picture alone, and no widget: it needs no script."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None or self.steps:
+            return bundle
+        whole = column(heading(self.title), self.body, gap=12) if self.title else self.body
+        svg = Picture(whole, *self.arrows).svg(self.alt, _source.still())
+        forms = ("image/png", "text/plain")  # for where no SVG is shown
+        return {"image/svg+xml": svg, **{form: bundle[0][form] for form in forms}}, {}
 
     def summary(self) -> str:
         walk = f", {len(self.steps)} steps" if self.steps else ""
