@@ -2,6 +2,7 @@ import math
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from attnbook import training
-from attnbook.training import Checkpoint, Cosine, Noam, Run, StableDecay, train
+from attnbook.training import Checkpoint, Cosine, Noam, Run, StableDecay, autocast, train
 
 
 class Regression(nn.Module):
@@ -318,3 +319,108 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_the_update(tmp_path)
             on_step=[Checkpoint(path, 1)],
         )
     assert model.weight.item() == 0 and not path.exists()
+
+
+def test_parts_of_a_batch_give_the_gradient_of_the_whole():
+    """Of 16 rows in 5 parts: 4 rows, and four times 3."""
+    models, found = [Regression() for _ in range(2)], []
+    for model, parts in zip(models, (1, 5), strict=True):
+        model.layers[2] = nn.Identity()  # dropout would differ, as each part draws its own
+        options = {"steps": 9, "lr": 0.1, "optimizer": torch.optim.SGD}
+        found.append(train(model, batch, model.loss, accumulate=parts, **options))
+    assert found[0] == pytest.approx(found[1], abs=1e-6) and found[0][-1] < found[0][0]
+    for a, b in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+
+
+def test_parts_count_by_their_terms():
+    lengths = torch.tensor([9.0, 1.0, 2.0])
+    moved = []
+    for accumulate in (1, 3):
+        weight = nn.Linear(1, 1, bias=False)
+        nn.init.zeros_(weight.weight)
+        train(
+            weight,
+            lambda step: lengths,
+            lambda n, weight=weight: (weight.weight * n.square()).sum() / n.sum(),
+            1,
+            lr=1.0,
+            clip=None,
+            optimizer=torch.optim.SGD,
+            accumulate=accumulate,
+            count=lambda n: n.sum(),
+        )
+        moved.append(weight.weight.item())
+    assert moved[0] == pytest.approx(-86 / 12) == moved[1]
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.half)])
+def test_half_precision_multiplies_in_half_and_learns_as_well(tmp_path, precision, dtype):
+    kinds = set()
+    model = Regression()
+    model.layers[0].register_forward_hook(lambda _, inputs, out: kinds.add(out.dtype))
+    losses = train(model, batch, model.loss, steps=60, lr=0.02, precision=precision)
+    assert kinds == {dtype} and {p.dtype for p in model.parameters()} == {torch.float32}
+    full = run()[1]
+    assert losses != full and losses[0] == pytest.approx(full[0], rel=1e-2)
+    assert sum(losses[-20:]) == pytest.approx(sum(full[-20:]), rel=0.15)  # fp16 leaves out an update
+    path = tmp_path / "run.safetensors"
+
+    def kill(state: Run):
+        if state.step == 25:
+            raise KeyboardInterrupt
+
+    hooks = [Checkpoint(path, every=10), kill]
+    with pytest.raises(KeyboardInterrupt):
+        run(precision=precision, on_step=hooks)
+    assert run(checkpoint=path, precision=precision)[1] == losses
+    with pytest.raises(ValueError, match="must be of the run"):
+        run(checkpoint=path)
+
+
+def test_an_update_too_large_for_fp16_is_left_out_and_the_scale_comes_back(tmp_path):
+    """The first scale, 2^16, is too large here; it falls until gradients are finite."""
+    model, path = nn.Linear(4, 1, bias=False), tmp_path / "run.safetensors"
+    scales, weights = [], []
+
+    def watch(state: Run):
+        scales.append(state.scaler.get_scale())
+        weights.append(model.weight.detach().clone())
+
+    def go(hooks, steps=12):
+        return train(
+            model,
+            lambda step: torch.full((3, 4), 3.0),
+            lambda x: model(x).float().mean() * 60,
+            steps,
+            lr=Cosine(1e-4, 100),
+            optimizer=torch.optim.SGD,
+            precision="fp16",
+            on_step=hooks,
+        )
+
+    go([watch, Checkpoint(path)])
+    falls = sum(b < a for a, b in pairwise(scales))
+    assert scales[0] == 2**16 and scales[-1] == 2**16 / 2**falls and 0 < falls < 11
+    assert weights[falls].equal(weights[0]) and not weights[falls + 1].equal(weights[0])
+    again = []
+    go([Checkpoint(path), lambda state: again.append(state.scaler.get_scale())])
+    assert again == scales[-1:]
+
+
+def test_a_device_without_a_precision_is_said(monkeypatch):
+    monkeypatch.setattr(torch.amp, "is_autocast_available", lambda kind: False)
+    with pytest.raises(ValueError, match="precision must be one that the device 'cpu' computes"):
+        run(precision="bf16")
+    cuda = torch.device("cuda")
+    monkeypatch.setattr(torch.amp, "is_autocast_available", lambda kind: True)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
+    with pytest.raises(ValueError, match="the device 'cuda' computes with, as 'no', got 'bf16'"):
+        autocast("bf16", cuda)
+
+
+def test_the_bar_shows_loss_and_tokens(monkeypatch, capsys):
+    monkeypatch.setenv("ATTNBOOK_PROGRESS", "1")
+    losses = run(steps=4, tokens=16)[1]
+    shown = capsys.readouterr().err
+    assert "64.0/64.0" in shown and "tokens/s" in shown and f"loss={losses[-1]:.3f}" in shown

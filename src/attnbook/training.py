@@ -3,9 +3,10 @@
 import math
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
 from accelerate import Accelerator
@@ -13,12 +14,15 @@ from accelerate.utils import DistributedDataParallelKwargs, send_to_device
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
 from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
-from attnbook.checks import check_device, check_whole
+from attnbook.checks import check_choice, check_device, check_whole
 from attnbook.decoding import pick
 from attnbook.optimizers import Named
+
+Precision = Literal["no", "bf16", "fp16"]
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,7 @@ class Run:
         losses: the loss of each update so far.
         settings: what makes this run another than others, in words.
         is_main: whether this is the first of several processes: the one that writes files.
+        scaler: what keeps gradients in the range of "fp16"; else it does nothing.
 
     In other libraries: `TrainerState` of `transformers`.
     """
@@ -173,6 +178,7 @@ class Run:
     losses: list[float]
     settings: dict[str, str]
     is_main: bool
+    scaler: GradScaler
 
     @property
     def step(self) -> int:
@@ -183,16 +189,48 @@ class Run:
 class _Objective(nn.Module):
     """The loss as a module: what runs on several processes must be called as one."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[Any], Tensor]):
+    def __init__(
+        self, model: nn.Module, loss: Callable[[Any], Tensor], context: AbstractContextManager
+    ):
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model, self.loss, self.context = model, loss, context
 
     def forward(self, batch: Any) -> Tensor:
-        value = self.loss(batch)
+        with self.context:
+            value = self.loss(batch)
         if not isinstance(value, Tensor) or value.ndim:
             came = list(value.shape) if isinstance(value, Tensor) else value
             raise ValueError(f"loss must give a scalar, a mean over the batch, got {came}")
-        return value
+        return value.to(torch.promote_types(value.dtype, torch.float32))
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:
+    """In it matrix products are computed in half precision; sums, norms and softmax are not.
+
+    Args:
+        precision: "bf16" (8 bits of the number, range of float32), "fp16" (11 bits, up to 65504) or
+            "no": everything in the type that it has.
+        device: which computes.
+
+    Raises:
+        ValueError: if precision is another word, or the device does not have it.
+
+    Source: Micikevicius et al. 2018, section 3 ("fp16"); Kalamkar et al. 2019 ("bf16").
+
+    In other libraries: `torch.autocast`.
+    """
+    check_choice(get_args(Precision), precision=precision)
+    if precision == "no":
+        return nullcontext()
+    has = torch.amp.is_autocast_available(device.type)
+    if device.type == "cuda" and precision == "bf16":
+        has = torch.cuda.is_bf16_supported(including_emulation=False)
+    if not has:
+        wanted = f"precision must be one that the device {device.type!r} computes with, as 'no'"
+        raise ValueError(f"{wanted}, got {precision!r}")
+    return torch.autocast(
+        device.type, dtype=torch.bfloat16 if precision == "bf16" else torch.float16
+    )
 
 
 def train(
@@ -207,18 +245,21 @@ def train(
     clip: float | None = 1.0,
     seed: int = 0,
     count: Callable[[Any], int | Tensor] | None = None,
+    accumulate: int = 1,
+    precision: Precision = "no",
+    tokens: int | None = None,
 ) -> list[float]:
     """Train, by default with Adam and a learning rate that falls along half a cosine.
 
     Under `accelerate launch` each process takes its share of the rows of every batch, and the
-    gradients are averaged, so that several processes give the losses of one. Torch's global seed is
-    set anew at every step.
+    gradients are averaged, so that several processes give the losses of one. So do parts that a
+    process takes one after another. Torch's global seed is set anew at every step.
 
     Args:
         model: changed in place, on the device that Accelerate chooses; afterwards in evaluation
             mode, on the device where it was.
         batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
-            For several processes: tensors with a row a sample, in tuples or mappings.
+            For several processes or parts: tensors with a row a sample, in tuples or mappings.
         loss: gives the loss of a batch, a scalar: a mean over the batch.
         steps: number of updates.
         lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
@@ -229,14 +270,20 @@ def train(
             evaluate, or a `Checkpoint`.
         clip: largest norm of the gradient; None: any.
         seed: of what is random inside the model (dropout), with the step.
-        count: for several processes, how many terms a batch's mean has, so that shares count by
-            them, as tokens of sentences of unequal length. None: its rows.
+        count: for several processes or parts, how many terms a batch's mean has, so that shares
+            count by them, as tokens of sentences of unequal length. None: its rows.
+        accumulate: number of parts in which a process computes its rows, to need less memory.
+        precision: "bf16" or "fp16" for matrix products in half precision, as `autocast`; an update
+            whose gradient is too large for "fp16" is left out, and the next one scaled down.
+        tokens: how many tokens a batch has: then the progress bar counts tokens, not updates.
 
     Returns:
         The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
 
     Raises:
-        ValueError: if `steps` is below 1, clip is not above 0, or the loss is no scalar.
+        ValueError: if `steps` or `accumulate` is below 1, clip is not above 0, the loss is no
+            scalar, a batch has fewer rows than parts, the device does not have the precision, or
+            the hooks leave processes at different steps.
         FloatingPointError: if a loss or its gradient is not finite; names the step.
         RuntimeError: if the device computes wrongly.
 
@@ -244,7 +291,7 @@ def train(
 
     In other libraries: `Trainer` of `transformers`, with `on_step` for its callbacks.
     """
-    check_whole(1, steps=steps)
+    check_whole(1, steps=steps, accumulate=accumulate)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip must be above 0, or None for no clipping, got {clip}")
     if not callable(lr) and not lr >= 0:
@@ -252,67 +299,89 @@ def train(
     schedule = lr if callable(lr) else Cosine(lr, steps)
     spare = DistributedDataParallelKwargs(find_unused_parameters=True)
     accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
-    size, index = accelerator.num_processes, accelerator.process_index
-    check_device(accelerator.device)
-    home = next((weight.device for weight in model.parameters()), accelerator.device)
-    model.to(accelerator.device)
+    size, index, device = accelerator.num_processes, accelerator.process_index, accelerator.device
+    check_device(device)
+    context = autocast(precision, device)
+    home = next((weight.device for weight in model.parameters()), device)
+    model.to(device)
     objective, updater = accelerator.prepare(
-        _Objective(model, loss), optimizer(model.named_parameters())
+        _Objective(model, loss, context), optimizer(model.named_parameters())
     )
+    scaler = GradScaler(device.type, enabled=precision == "fp16")
     settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
+    settings |= {"accumulate": accumulate, "precision": precision}
     name = getattr(optimizer, "__name__", "<lambda>")
     settings["optimizer"] = optimizer if name == "<lambda>" else name
     words = {name: str(value) for name, value in settings.items()}
-    run = Run(model, updater, steps, [], words, accelerator.is_main_process)
+    run = Run(model, updater, steps, [], words, accelerator.is_main_process, scaler)
     hooks = list(on_step)
     for hook in hooks:
         hook(run)
+    begun = cast(Tensor, accelerator.gather(torch.tensor([run.step], device=device))).tolist()
+    if len(set(begun)) > 1:
+        raise ValueError(f"on_step must bring all processes to one step, got {begun}")
     shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
-    with tqdm(total=steps, initial=run.step, disable=not shown) as bar:
+    unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
+    each = 1 if tokens is None else tokens
+    with tqdm(total=steps * each, initial=run.step * each, disable=not shown, **unit) as bar:
         while run.step < steps:
             model.train()  # a hook may have evaluated
             torch.manual_seed(seed * 1_000_003 + run.step * size + index)
-            batch, share = batches(run.step), torch.tensor(1.0)
-            if size > 1:
-                batch, share = _share(batch, accelerator, count)
-            value = objective(send_to_device(batch, accelerator.device)) * share.to(
-                accelerator.device
-            )
-            if not value.isfinite():
-                raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
             updater.zero_grad()
-            accelerator.backward(value)
+            total = torch.zeros((), device=device)
+            parts = _parts(batches(run.step), accelerator, count, accumulate)
+            for i, (part, share) in enumerate(parts, start=1):
+                waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
+                with waits:
+                    value = objective(send_to_device(part, device)) * share.to(device)
+                    if not value.isfinite():
+                        raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
+                    accelerator.backward(scaler.scale(value))
+                total += value.detach()
+            scaler.unscale_(updater)
             longest = math.inf if clip is None else clip
             norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
-            if not norm.isfinite():
+            if not norm.isfinite() and not (scaler.is_enabled() and scaler.get_scale() > 1):
                 raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
             for group in updater.param_groups:
                 group["lr"] = schedule(run.step) * group.get("scale", 1.0)
-            updater.step()
-            run.losses.append(cast(Tensor, accelerator.reduce(value.detach(), "mean")).item())
-            bar.update()
+            scaler.step(updater)
+            scaler.update()
+            run.losses.append(cast(Tensor, accelerator.reduce(total, "mean")).item())
+            bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
+            bar.update(each)
             for hook in hooks:
                 hook(run)
     model.eval().to(home)
     return run.losses
 
 
-def _share(
-    batch: Any, accelerator: Accelerator, count: Callable[[Any], int | Tensor] | None
-) -> tuple[Any, Tensor]:
-    """This process's rows of a batch, and what its mean counts in the mean of all processes."""
+def _parts(
+    batch: Any,
+    accelerator: Accelerator,
+    count: Callable[[Any], int | Tensor] | None,
+    accumulate: int,
+) -> list[tuple[Any, Tensor]]:
+    """This process's rows of a batch in parts, and what the mean of each counts in that of all."""
+    size, index = accelerator.num_processes, accelerator.process_index
+    if (parts := size * accumulate) == 1:
+        return [(batch, torch.tensor(1.0))]
     first = batch
     while not isinstance(first, Tensor):
         first = next(iter(first.values() if isinstance(first, dict) else first))
-    size, n = accelerator.num_processes, len(first)
-    if n < size:
-        raise ValueError(f"batches must have a row for each of {size} processes, got {n}")
-    mine = pick(batch, torch.arange(accelerator.process_index, n, size))
-    terms = torch.as_tensor(
-        float(len(range(accelerator.process_index, n, size)) if count is None else count(mine)),
+    if (n := len(first)) < parts:
+        raise ValueError(f"batches must have a row for each of {parts} parts, got {n}")
+    rows = [torch.arange(index + size * i, n, parts) for i in range(accumulate)]
+    mine = [pick(batch, some) for some in rows]
+    terms = torch.tensor(
+        [
+            float(len(some) if count is None else count(part))
+            for some, part in zip(rows, mine, strict=True)
+        ],
         device=accelerator.device,
     )
-    return mine, size * terms / cast(Tensor, accelerator.reduce(terms, "sum"))
+    shares = size * terms / cast(Tensor, accelerator.reduce(terms.sum(), "sum"))
+    return list(zip(mine, shares, strict=True))
 
 
 class Checkpoint:
@@ -350,6 +419,8 @@ class Checkpoint:
         for i, moments in run.optimizer.state_dict()["state"].items():
             for name, value in moments.items():
                 tensors[f"optimizer.{i}.{name}"] = torch.as_tensor(value)
+        for name, value in run.scaler.state_dict().items():
+            tensors[f"scaler.{name}"] = torch.as_tensor(value)
         tensors["losses"] = torch.tensor(run.losses, dtype=torch.float64)
         kept = {name: value.detach().cpu().clone() for name, value in tensors.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -368,11 +439,13 @@ class Checkpoint:
             wanted = f"checkpoint {self.path} must be of the run {run.settings}"
             raise ValueError(f"{wanted}, got {settings}")
         losses = tensors.pop("losses").tolist()
-        weights, moments = {}, {}
+        weights, moments, scaler = {}, {}, {}
         for name, value in tensors.items():
             kind, rest = name.split(".", 1)
             if kind == "model":
                 weights[rest] = value
+            elif kind == "scaler":
+                scaler[rest] = value.item()
             else:
                 i, moment = rest.split(".")
                 moments.setdefault(int(i), {})[moment] = value
@@ -381,4 +454,5 @@ class Checkpoint:
         except RuntimeError as error:
             raise ValueError(f"checkpoint {self.path} must fit the model: {error}") from None
         run.optimizer.load_state_dict(run.optimizer.state_dict() | {"state": moments})
+        run.scaler.load_state_dict(scaler)
         run.losses[:] = losses

@@ -35,6 +35,9 @@ EMPTY = Pairs(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 4, dtype=torch
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: run(steps=0), "steps must be a whole number of at least 1, got 0"),
     (lambda: run(steps=2.0), "steps must be a whole number of at least 1, got 2.0"),
+    (lambda: run(accumulate=0), "accumulate must be a whole number of at least 1, got 0"),
+    (lambda: run(accumulate=4), "batches must have a row for each of 4 parts, got 3"),
+    (lambda: run(precision="half"), "precision must be one of 'no', 'bf16', 'fp16', got 'half'"),
     (lambda: run(clip=0), "clip must be above 0, or None for no clipping, got 0"),
     (lambda: run(clip=-1.0), "clip must be above 0"),
     (lambda: run(clip=float("nan")), "clip must be above 0"),
