@@ -1,0 +1,122 @@
+// One run of the laboratory: a decoder, a task, and what training finds. `settings` are those of a TransformerConfig and
+// task, text, table, causal, lr, batch, seed.
+import { generator } from "./random.js";
+import { backward, pass } from "./tape.js";
+import { makeTask } from "./tasks.js";
+import { adamW, clip, crossEntropy, firstParameters, IGNORED, nextLogits } from "./training.js";
+import { causal } from "./transformer.js";
+
+const TESTED = 64, EVERY = 25; // held-out rows, steps between two tests
+const WARM = 20, LONGEST = 1; // steps until the whole rate; length of a gradient
+const STANDARD = {
+  normalizer: "layer", norm_eps: 1e-5, final_norm: null, gated: false, rotary_base: 10000, rotary_pairing: "half",
+  d_head: null, n_kv_heads: null, qk_norm: false, bias: true, embedding_scale: true, embedding_norm: false, tied: true,
+  n_segments: 0,
+};
+
+export function begin(settings) {
+  const task = makeTask(settings.task, settings), { tokens, length } = task;
+  const config = { ...STANDARD, ...settings, max_len: length };
+  const parameters = firstParameters(config, tokens.length, settings.seed), all = [...parameters.values()];
+  const p = (name) => parameters.get(name), random = generator(settings.seed + 1), update = adamW(all);
+  const mask = settings.causal ? causal() : undefined;
+  const tested = Array.from({ length: TESTED }, ((same) => () => task.draw(same, true))(generator(0)));
+  let step = 0;
+
+  // Rows of one batch as a model reads them: all but the last token of each, filled up to one length, and targets.
+  function packed(rows) {
+    const n = Math.max(...rows.map(({ ids }) => ids.length)) - 1, read = [], targets = [];
+    for (const { ids, from } of rows) {
+      for (let i = 0; i < n; i++) {
+        read.push(ids[i] ?? ids.at(-1));
+        targets.push(i + 1 < from ? IGNORED : ids[i + 1] ?? IGNORED);
+      }
+    }
+    return { read, targets };
+  }
+  const logitsOf = (read, batch) => nextLogits(p, config, read, { mask, batch });
+
+  function learn() {
+    const { read, targets } = packed(Array.from({ length: settings.batch }, () => task.draw(random, false)));
+    const loss = pass(() => backward(() => crossEntropy(logitsOf(read, settings.batch).logits, targets)));
+    clip(all, LONGEST);
+    update(settings.lr * Math.min(1, (step + 1) / WARM));
+    step += 1;
+    return loss;
+  }
+
+  // Writes into copies of rows, all at once, the likeliest token at each place of an output: what a model has written
+  // it reads, and nothing that comes after.
+  function written(rows) {
+    const size = tokens.length, out = rows.map(({ ids }) => [...ids]);
+    const end = Math.max(...rows.map(({ to }) => to));
+    for (let n = Math.min(...rows.map(({ from }) => from)); n < end; n++) {
+      const read = out.flatMap((ids) => Array.from({ length: n }, (_, i) => ids[i] ?? ids.at(-1)));
+      pass(() => {
+        const { data } = logitsOf(read, rows.length).logits;
+        rows.forEach(({ from, to }, r) => {
+          if (n >= from && n < to) out[r][n] = largestOf(data, ((r + 1) * n - 1) * size, size);
+        });
+      });
+    }
+    return out;
+  }
+
+  // On held-out rows: the loss, the share of rows whose whole output is right, and of tokens. A text's tokens are each
+  // guessed after the true ones before.
+  function test() {
+    const { read, targets } = packed(tested);
+    let right = 0, exact = 0, count = 0, loss;
+    if (task.running) {
+      pass(() => {
+        const { logits } = logitsOf(read, TESTED), size = tokens.length;
+        loss = crossEntropy(logits, targets).data[0];
+        targets.forEach((target, i) => (right += target === largestOf(logits.data, i * size, size)));
+      });
+      return { step, loss, tokens: right / targets.length, exact: null };
+    }
+    loss = pass(() => crossEntropy(logitsOf(read, TESTED).logits, targets).data[0]);
+    written(tested).forEach((ids, r) => {
+      const { ids: wanted, from, to } = tested[r];
+      let good = 0;
+      for (let n = from; n < to; n++) good += ids[n] === wanted[n];
+      [right, count, exact] = [right + good, count + to - from, exact + (good === to - from)];
+    });
+    return { step, loss, tokens: right / count, exact: exact / TESTED };
+  }
+
+  // So many steps, or as many as fit into some milliseconds: their losses, and the tests that fell due.
+  function train({ steps = Infinity, ms = Infinity }) {
+    const start = performance.now(), losses = [], tests = step ? [] : [test()];
+    while (losses.length < steps && performance.now() - start < ms) {
+      losses.push(learn());
+      if (step % EVERY === 0) tests.push(test());
+    }
+    return { step, losses, tests };
+  }
+
+  // What the model answers to a text of the reader, and all weights on the way: [layer head query key].
+  function look({ text }) {
+    const asked = task.ask(text);
+    if (asked.error) return asked;
+    const [ids] = written([asked]), stop = ids.indexOf(task.end, asked.from), end = stop < 0 ? ids.length : stop;
+    const names = (from) => from.map((id) => tokens[id]);
+    const wanted = task.running ? null : names(asked.ids.slice(asked.from)).filter((_, n) => asked.ids[asked.from + n] !== task.end);
+    return pass(() => {
+      const { blocks } = logitsOf(ids.slice(0, end), 1);
+      return {
+        input: names(ids.slice(0, asked.from)), output: names(ids.slice(asked.from, end)), wanted, held: asked.held,
+        joiner: task.joiner,
+        weights: { data: blocks.flatMap(({ attention }) => [...attention.weights.data]), shape: [config.n_layers, config.n_heads, end, end] },
+      };
+    });
+  }
+  const size = all.reduce((sum, { data }) => sum + data.length, 0);
+  return { train, look, size, tokens, length, example: () => names(tested[0]) };
+}
+
+function largestOf(data, start, size) {
+  let best = 0;
+  for (let n = 1; n < size; n++) if (data[start + n] > data[start + best]) best = n;
+  return best;
+}

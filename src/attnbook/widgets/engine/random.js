@@ -1,0 +1,20 @@
+// Numbers by chance, the same from the same seed: mulberry32, a counter whose bits are mixed.
+export function generator(seed) {
+  let state = seed | 0;
+  function uniform() { // 0 <= x < 1
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+  const whole = (n) => Math.floor(uniform() * n); // 0 .. n - 1
+  const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+  return { uniform, whole, normal };
+}
+
+// FNV-1a: a number 0 .. 2^32 - 1 that stands for a text, to choose texts by.
+export function hash(text) {
+  let value = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) value = Math.imul(value ^ byte, 0x01000193);
+  return value >>> 0;
+}

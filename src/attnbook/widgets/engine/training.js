@@ -1,0 +1,108 @@
+// What training adds to a Transformer: first parameters, the scores of the next token, their loss, and AdamW.
+import { generator } from "./random.js";
+import { gradient, made } from "./tape.js";
+import { linear, zeros } from "./tensors.js";
+import { inside, stack } from "./transformer.js";
+
+export const IGNORED = -100; // a target that no loss counts, as in PyTorch
+
+// Names and shapes of a TransformerDecoder's parameters, and the spread of their first numbers as PyTorch chooses it:
+// `flat` from - to + it, `normal` as a standard deviation, or all the same number.
+function declared(config, size) {
+  const { d_model: d, n_heads, d_ff, n_layers } = config, all = [];
+  const head = config.d_head ?? d / n_heads, groups = config.n_kv_heads ?? n_heads;
+  const map = (name, out, from, bias = config.bias) => {
+    all.push([`${name}.weight`, [out, from], { flat: from ** -0.5 }]);
+    if (bias) all.push([`${name}.bias`, [out], { flat: from ** -0.5 }]);
+  };
+  const norm = (name, length = d, kind = config.normalizer) => {
+    all.push([`${name}.weight`, [length], { all: 1 }]);
+    if (kind === "layer") all.push([`${name}.bias`, [length], { all: 0 }]);
+  };
+  all.push(["stack.embedding.weight", [size, d], { normal: d ** -0.5 }]);
+  if (config.positions === "learned") all.push(["stack.positions.embedding.weight", [config.max_len, d], { normal: 1 }]);
+  for (let l = 0; l < n_layers; l++) {
+    const path = `stack.blocks.${l}`, ends = [["q", n_heads], ["k", groups], ["v", groups]];
+    for (const [name, count] of ends) map(`${path}.attention.${name}`, count * head, d);
+    map(`${path}.attention.out`, d, n_heads * head);
+    if (config.qk_norm) for (const name of ["q_norm", "k_norm"]) norm(`${path}.attention.${name}`, head, "rms");
+    if (config.norm !== "none") norm(`${path}.attention_norm`);
+    if (!d_ff) continue;
+    for (const name of config.gated ? ["up", "gate"] : ["up"]) map(`${path}.feed_forward.${name}`, d_ff, d);
+    map(`${path}.feed_forward.down`, d, d_ff);
+    if (config.norm !== "none") norm(`${path}.feed_forward_norm`);
+  }
+  if (config.final_norm ?? config.norm === "pre") norm("stack.norm");
+  if (!config.tied) map("head", size, d, false);
+  return all;
+}
+
+// The first parameters by their names, each with room for its gradient. `size` is the number of tokens.
+export function firstParameters(config, size, seed) {
+  const { uniform, normal } = generator(seed);
+  return new Map(declared(config, size).map(([name, shape, first]) => {
+    const data = zeros(...shape).data;
+    for (let n = 0; n < data.length; n++) {
+      data[n] = first.flat ? first.flat * (2 * uniform() - 1) : first.normal ? first.normal * normal() : first.all;
+    }
+    return [name, { data, shape, grad: new Float32Array(data.length) }];
+  }));
+}
+
+// Scores of the token after each one, [token vocab], and every step of the stack.
+export function nextLogits(p, config, tokens, given) {
+  const steps = stack(inside(p, "stack"), config, tokens, given);
+  return { ...steps, logits: linear(steps.out, p("head.weight") ?? p("stack.embedding.weight")) };
+}
+
+// - log softmax(logits)_target, mean over the places that have one.
+export function crossEntropy(logits, targets) {
+  const [n, size] = logits.shape, loss = zeros(1), p = zeros(n, size).data;
+  const count = targets.reduce((sum, target) => sum + (target !== IGNORED), 0);
+  for (let i = 0; i < n; i++) {
+    if (targets[i] === IGNORED) continue;
+    let most = -Infinity, sum = 0;
+    for (let at = i * size; at < (i + 1) * size; at++) most = Math.max(most, logits.data[at]);
+    for (let at = i * size; at < (i + 1) * size; at++) sum += p[at] = Math.exp(logits.data[at] - most);
+    for (let at = i * size; at < (i + 1) * size; at++) p[at] /= sum;
+    loss.data[0] += (Math.log(sum) + most - logits.data[i * size + targets[i]]) / count;
+  }
+  return made(loss, ([g]) => {
+    const dlogits = gradient(logits);
+    for (let i = 0; i < n; i++) {
+      if (targets[i] === IGNORED) continue;
+      for (let at = i * size; at < (i + 1) * size; at++) dlogits[at] += (g * p[at]) / count;
+      dlogits[i * size + targets[i]] -= g / count;
+    }
+  });
+}
+
+// Scales all gradients so that together they are at most so long; gives how long they were.
+export function clip(parameters, longest) {
+  let square = 0;
+  for (const { grad } of parameters) for (let n = 0; n < grad.length; n++) square += grad[n] ** 2;
+  const length = Math.sqrt(square), factor = longest / (length + 1e-6);
+  if (factor < 1) for (const { grad } of parameters) for (let n = 0; n < grad.length; n++) grad[n] *= factor;
+  return length;
+}
+
+// AdamW: a function that moves parameters against their gradients, by the rate lr, and sets these to zero.
+// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = (1 - lr decay) w - lr m' / (sqrt(v') + eps),
+// with m' = m / (1 - b1^t), v' = v / (1 - b2^t) in step t = 1, 2, .. (Loshchilov and Hutter 2019)
+export function adamW(parameters, { betas: [b1, b2] = [0.9, 0.999], eps = 1e-8, decay = 0.01 } = {}) {
+  const moments = parameters.map(({ data }) => [new Float32Array(data.length), new Float32Array(data.length)]);
+  let t = 0;
+  return (lr) => {
+    t += 1;
+    const short = 1 - b1 ** t, long = Math.sqrt(1 - b2 ** t);
+    parameters.forEach(({ data, grad }, i) => {
+      const [m, v] = moments[i];
+      for (let n = 0; n < data.length; n++) {
+        m[n] = b1 * m[n] + (1 - b1) * grad[n];
+        v[n] = b2 * v[n] + (1 - b2) * grad[n] * grad[n];
+        data[n] = (1 - lr * decay) * data[n] - ((lr / short) * m[n]) / (Math.sqrt(v[n]) / long + eps);
+      }
+      grad.fill(0);
+    });
+  };
+}
