@@ -230,7 +230,7 @@ def test_the_picture_for_other_places_draws_the_same() -> None:
     assert [t.get_text() for t in axes.texts] == [e.text for e in tree(picture).iter(f"{SVG}text")]
     rects = len(list(tree(picture).iter(f"{SVG}rect")))
     paths = len(list(tree(picture).iter(f"{SVG}path")))
-    assert len(axes.patches) == 2 * rects + paths
+    assert len(axes.patches) == rects + paths
 
 
 # ---- colours of roles

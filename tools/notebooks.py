@@ -214,6 +214,9 @@ def settle_models(nb: NotebookNode, stem: str) -> NotebookNode:
         return nb
     for model_id in set(state) - set(labels):
         del state[model_id]
+    for model in state.values():
+        if model["model_name"] == "LayoutModel":  # of its fifty settings hardly one is set
+            model["state"] = {k: v for k, v in model["state"].items() if v is not None}
     text = json.dumps(nb)
     for model_id, label in labels.items():
         text = text.replace(model_id, digest(f"{stem}/{label}"))

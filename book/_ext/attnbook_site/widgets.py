@@ -67,11 +67,12 @@ class StoredViews(SphinxPostTransform):
             if bundle.get("nb_element") != "mime_bundle":
                 continue
             for form in bundle.children:
-                kind = form.get("mime_type") if isinstance(form, nodes.Element) else ""
-                if kind == VIEW:
+                if not isinstance(form, nodes.Element):
+                    continue
+                if form.get("mime_type") == VIEW:
                     self.replace(bundle, form, path)
                     break
-                if kind == SVG:
+                if form.get("mime_type") == SVG:
                     self.set_in(bundle, form)
 
     def replace(self, bundle: nodes.container, form: nodes.Element, path: str) -> None:

@@ -145,7 +145,8 @@ class Widget(anywidget.AnyWidget):
             self.draw(figure)
             canvas.draw()
             pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-            pixels.quantize(64, Image.Quantize.MAXCOVERAGE).save(file, format="png", optimize=True)
+            few = pixels.quantize(64, Image.Quantize.MAXCOVERAGE, kmeans=2)
+            few.save(file, format="png", optimize=True)
             return file.getvalue()
 
 
