@@ -1,7 +1,9 @@
 """8 bits: what rounding costs a number, that a file gives back what was written, bad files."""
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,9 +11,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from attnbook.bert import Bert, pack
-from attnbook.config import TransformerConfig
+from attnbook.config import GPT_2, QWEN_3, TransformerConfig
 from attnbook.int8 import load_int8, quantize, said, save_int8
-from attnbook.tokenizers import SPECIAL, WordPiece
+from attnbook.tokenizers import SPECIAL, BytePair, WordPiece
+from attnbook.transformer import TransformerDecoder
 
 CONFIG = TransformerConfig(
     d_model=12,
@@ -82,6 +85,78 @@ def test_the_file_is_what_the_page_reads(tmp_path: Path) -> None:
     for name, weight in model.state_dict().items():
         assert kinds[name] == (torch.int8 if weight.ndim == 2 else torch.float32)
         assert (f"{name}.scale" in kinds) == (weight.ndim == 2)
+
+
+SIZES: dict[str, Any] = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "d_head": 6}
+MERGES = [("Ġ", "t"), ("h", "e"), ("Ġt", "he"), ("Ã", "©")]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        replace(GPT_2, **SIZES, max_len=9),
+        replace(QWEN_3, **SIZES, n_kv_heads=1),
+        replace(QWEN_3, **SIZES, n_kv_heads=3, tied=False, activation="relu2", gated=False),
+    ],
+    ids=["GPT_2", "QWEN_3", "untied"],
+)
+def test_a_file_gives_back_a_decoder_and_its_merges(
+    tmp_path: Path, config: TransformerConfig
+) -> None:
+    tokenizer = BytePair(MERGES, ("<end>", "<start>"))
+    model, path = TransformerDecoder(tokenizer.vocab, config).eval(), tmp_path / "gpt.safetensors"
+    save_int8(path, model, tokenizer, {"steps": 3})
+    loaded, theirs = load_int8(path, TransformerDecoder)
+    assert not loaded.training and loaded.stack.config == config
+    assert (theirs.vocab, theirs.merges) == (tokenizer.vocab, tokenizer.merges)
+    assert (theirs.special, loaded.vocab) == (tokenizer.special, tokenizer.vocab)
+    for name, weight in model.state_dict().items():
+        if weight.ndim == 2:
+            Q, scale = quantize(weight)
+            weight = Q * scale[:, None]
+        assert loaded.state_dict()[name].equal(weight), name
+    tokens = torch.tensor([tokenizer.encode(" the thé")])
+    assert 0 < (loaded(tokens) - model(tokens)).abs().max() < 0.3
+    given = said(path)
+    assert {name: given[name] for name in ("merges", "special", "steps")} == {
+        "merges": ["Ġ t", "h e", "Ġt he", "Ã ©"],
+        "special": ["<end>", "<start>"],
+        "steps": 3,
+    }
+    assert given["config"] == asdict(config) and set(given) == {
+        "config",
+        "merges",
+        "special",
+        "steps",
+    }
+
+
+def test_a_model_and_its_tokenizer_belong_together(tmp_path: Path) -> None:
+    (model, words), path = made(), tmp_path / "model.safetensors"
+    pairs = BytePair(MERGES)
+    decoder = TransformerDecoder(pairs.vocab, replace(GPT_2, **SIZES))
+    other: Any = BytePair(MERGES, tokens=pairs.vocab.tokens[::-1])
+    for bad, message in (
+        ((model, pairs), "tokenizer must be one for a Bert, got a BytePair"),
+        ((decoder, words), "tokenizer must be one for a TransformerDecoder, got a WordPiece"),
+        ((decoder, BytePair(MERGES[:2])), "must have the model's tokens, in their usual order"),
+        ((TransformerDecoder(other.vocab, CONFIG), other), "tokens, in their usual order"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            save_int8(path, *bad)
+    with pytest.raises(ValueError, match="said must not have merges, which the model says"):
+        save_int8(path, decoder, pairs, {"merges": []})
+    save_int8(path, decoder, pairs)
+    with pytest.raises(ValueError, match="must hold a Bert, got a TransformerDecoder"):
+        load_int8(path, Bert)
+    texts = {name: json.dumps(value) for name, value in said(path).items()}
+    save_file({"a": torch.ones(2)}, path, texts)
+    with pytest.raises(ValueError, match="must hold the weights of a TransformerDecoder"):
+        load_int8(path)
+    del texts["special"]
+    save_file({"a": torch.ones(2)}, path, texts)
+    with pytest.raises(ValueError, match=r"must say its special, got \['config', 'merges'\]"):
+        load_int8(path)
 
 
 def test_bad_matrices_and_files(tmp_path: Path) -> None:

@@ -7,22 +7,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import torch
 from jaxtyping import Float, Int8
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnbook.bert import Bert
 from attnbook.checks import check_shapes
 from attnbook.config import TransformerConfig
-from attnbook.tokenizers import WordPiece
+from attnbook.tokenizers import BytePair, WordPiece
+from attnbook.transformer import TransformerDecoder
 
 LEVELS = 127
 SCALE = ".scale"  # what the scales of a matrix are called, after its own name
-GIVEN = ("config", "tokens", "lowercase")  # what a model and its tokenizer say themselves
+BERT_SAYS = ("config", "tokens", "lowercase")  # what a model and its tokenizer say themselves
+GPT_SAYS = ("config", "merges", "special")
 
 
 def quantize(
@@ -50,53 +52,77 @@ def quantize(
 
 
 def save_int8(
-    path: str | Path, model: Bert, tokenizer: WordPiece, said: Mapping[str, Any] | None = None
+    path: str | Path,
+    model: Bert | TransformerDecoder,
+    tokenizer: WordPiece | BytePair,
+    said: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
 
     Args:
         path: of the file, in the format safetensors. The matrix X and its scales are called "X" and
-            "X.scale".
+            "X.scale". It also says "config" and what the tokenizer is made of: "tokens" and
+            "lowercase", or "merges" and "special".
         model: stays as it is; what was rounded is what `load_int8` gives.
-        tokenizer: of the model.
+        tokenizer: of the model: a `WordPiece` for a `Bert`, a `BytePair` for a decoder.
         said: more for the file to say of itself; values that JSON can hold.
 
     Raises:
-        ValueError: if a weight is not finite, or `said` has one of `GIVEN`.
+        ValueError: if a weight is not finite, the tokenizer is none for this model or numbers its
+            tokens in an order of its own, or `said` has a name that the file says by itself.
     """
-    if own := sorted(set(said or {}) & set(GIVEN)):
-        raise ValueError(f"said must not have {own[0]}, which the model says, got {own}")
+    if isinstance(tokenizer, WordPiece) != isinstance(model, Bert):
+        kinds = type(model).__name__, type(tokenizer).__name__
+        raise ValueError(f"tokenizer must be one for a {kinds[0]}, got a {kinds[1]}")
+    own: dict[str, Any] = {"config": asdict(model.stack.config)}
+    if isinstance(tokenizer, WordPiece):
+        own |= {"tokens": tokenizer.vocab.tokens, "lowercase": tokenizer.lowercase}
+    else:
+        own["merges"] = [f"{a} {b}" for a, b in tokenizer.merges]
+        own["special"] = [tokenizer.vocab.tokens[i] for i in tokenizer.special]
+    if _tokenizer(own).vocab != model.vocab:
+        raise ValueError("tokenizer must have the model's tokens, in their usual order")
+    if taken := sorted(set(said or {}) & set(own)):
+        raise ValueError(f"said must not have {taken[0]}, which the model says, got {taken}")
     tensors: dict[str, Tensor] = {}
     for name, weight in model.state_dict().items():
         if weight.ndim == 2:
             tensors[name], tensors[name + SCALE] = quantize(weight)
         else:
             tensors[name] = weight
-    own = (asdict(model.stack.config), tokenizer.vocab.tokens, tokenizer.lowercase)
-    told = {**dict(zip(GIVEN, own, strict=True)), **(said or {})}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        for name, value in told.items()
+        for name, value in {**own, **(said or {})}.items()
     }
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
 
 
-def load_int8(path: str | Path) -> tuple[Bert, WordPiece]:
+@overload
+def load_int8(path: str | Path, kind: type[Bert]) -> tuple[Bert, WordPiece]: ...
+@overload
+def load_int8(
+    path: str | Path, kind: type[TransformerDecoder]
+) -> tuple[TransformerDecoder, BytePair]: ...
+@overload
+def load_int8(path: str | Path) -> tuple[Any, Any]: ...
+def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any, Any]:
     """Read what `save_int8` wrote.
+
+    Args:
+        path: of the file.
+        kind: what the model must be, `Bert` or `TransformerDecoder`.
 
     Returns:
         The model, in evaluation mode, its weights float32 again, and the tokenizer.
 
     Raises:
-        ValueError: if there is no such file, or its weights are not those of a `Bert`.
+        ValueError: if there is no such file, it does not say all of the above, its weights are not
+            those of its model, or that is of another kind.
     """
     given = said(path)
-    if missing := [name for name in GIVEN if name not in given]:
-        raise ValueError(f"{path} must say its {missing[0]}, got {sorted(given)}")
-    tokenizer = WordPiece(given["tokens"], lowercase=given["lowercase"])
-    model = Bert(tokenizer.vocab, TransformerConfig(**given["config"]))
+    tokenizer, config = _tokenizer(given, path), TransformerConfig(**given["config"])
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     weights = {
@@ -104,11 +130,26 @@ def load_int8(path: str | Path) -> tuple[Bert, WordPiece]:
         for name, tensor in tensors.items()
         if not name.endswith(SCALE)
     }
+    made = Bert if isinstance(tokenizer, WordPiece) else TransformerDecoder
+    if not issubclass(made, kind):
+        raise ValueError(f"{path} must hold a {kind.__name__}, got a {made.__name__}")
+    model = made(tokenizer.vocab, config)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} must hold the weights of a Bert: {error}") from None
+        raise ValueError(f"{path} must hold the weights of a {made.__name__}: {error}") from None
     return model.eval(), tokenizer
+
+
+def _tokenizer(given: Mapping[str, Any], path: str | Path = "model") -> WordPiece | BytePair:
+    """The tokenizer that a file tells of."""
+    names = GPT_SAYS if "merges" in given else BERT_SAYS
+    if missing := [name for name in names if name not in given]:
+        raise ValueError(f"{path} must say its {missing[0]}, got {sorted(given)}")
+    if names is BERT_SAYS:
+        return WordPiece(given["tokens"], lowercase=given["lowercase"])
+    pairs = (pair.split(" ") for pair in given["merges"])
+    return BytePair(((a, b) for a, b in pairs), given["special"])
 
 
 def said(path: str | Path) -> dict[str, Any]:

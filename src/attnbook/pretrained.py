@@ -169,7 +169,7 @@ def sotu_bert() -> tuple[Bert, WordPiece]:
     Returns:
         The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
     """
-    return load_int8(SOTU_BERT)
+    return load_int8(SOTU_BERT, Bert)
 
 
 def minilm() -> tuple[Any, Any]:

@@ -25,7 +25,7 @@ LONGEST = 500  # characters of a text
 
 @lru_cache(maxsize=4)
 def _model(path: Path, changed: int) -> tuple[Bert, WordPiece]:
-    return load_int8(path)
+    return load_int8(path, Bert)
 
 
 class MaskedWords(Widget):
@@ -161,6 +161,7 @@ class MaskedWords(Widget):
     def _ask(self, _: Any = None) -> None:
         """The answer, in the form of the page's own engine (`engine/bert.js`), to be stored."""
         words, row = self._read()
+        self.masks = [n for n in self.masks if n < len(words)]  # a new text may be shorter
         places = [place for n in self.masks for place in words[n]["places"]]
         seen = torch.tensor([row])
         seen[0, places] = self._tokenizer.mask
