@@ -34,23 +34,36 @@ TOKENS = [*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), "ab", "##cab", "!", 
 SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
 RUN = """
 import { readFileSync } from "node:fs";
-import { open } from "ENGINE/bert.js";
+import { openBert } from "ENGINE/bert.js";
+import { bytePair } from "ENGINE/bytepair.js";
+import { openGpt } from "ENGINE/gpt.js";
 import { read } from "ENGINE/safetensors.js";
+import { cuts, fall, random, ranked } from "ENGINE/sampling.js";
 import { block, causal, inside, stack } from "ENGINE/transformer.js";
 import { wordsOf } from "ENGINE/wordpiece.js";
 const plain = (value) => (value?.data ? { shape: value.shape, data: [...value.data] } : value);
+const all = (answer) =>
+  Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, plain(value)]));
 const buffer = (file) => new Uint8Array(readFileSync(file)).buffer;
 const tensor = ({ data, shape }) => ({ data: Float32Array.from(data), shape });
 const rows = (mask) => mask && ((i, j) => mask[i][j]);
 const jobs = {
   split: ({ texts, lowercase }) => texts.map((text) => wordsOf(text, lowercase)),
   answers({ file, questions }) {
-    const model = open(buffer(file));
-    return questions.map((question) => {
-      const answer = model.answer(question);
-      return { ...answer, logits: plain(answer.logits), attention: plain(answer.attention) };
-    });
+    const given = read(buffer(file)), model = (given.metadata.merges ? openGpt : openBert)(given);
+    return questions.map((question) => all(model.answer(question)));
   },
+  bytes({ merges, special, texts, rows }) {
+    const { encode, decode, written, names } = bytePair(merges, special);
+    const [ids, decoded, parts] = [texts.map(encode), rows.map(decode), rows.map(written)];
+    return { ids, decoded, parts, names };
+  },
+  samples: ({ cases }) => cases.map(({ logits, p, filters, seed }) => {
+    const order = ranked(logits), cut = cuts(p, order, filters);
+    const numbers = [0, 1, 2].map((n) => random(seed, n));
+    const drawn = numbers.map((x) => fall(p, order, cut, x));
+    return { order: [...order], ...cut, numbers, drawn };
+  }),
   stack({ file, config, tokens, segments, cases }) {
     const { parameters } = read(buffer(file)), p = (name) => parameters.get(name);
     return cases.map(({ mask, positions }) => {
@@ -72,9 +85,9 @@ console.log(JSON.stringify(jobs[job](given)));
 """
 
 
-def node(job: str, **given: Any) -> Any:
-    """What a job of RUN gives."""
-    script = RUN.replace("ENGINE", ENGINE.as_uri())
+def node(job: str, run: str = RUN, **given: Any) -> Any:
+    """What a job of `run` gives."""
+    script = run.replace("ENGINE", ENGINE.as_uri())
     done = subprocess.run(
         [shutil.which("node") or "node", "--input-type=module", "-e", script],
         input=json.dumps({"job": job, **given}),

@@ -1,19 +1,15 @@
-// The engine off the page's own thread: calls come as messages and are answered under their number.
-import { open } from "./bert.js";
+// The engine off the page's own thread.
+import { openBert } from "./bert.js";
+import { openGpt } from "./gpt.js";
+import { read } from "./safetensors.js";
+import { serve } from "./serve.js";
 
 let model;
-const calls = {
+serve({
   load(buffer) {
-    model = open(buffer);
+    const file = read(buffer);
+    model = file.metadata.merges ? openGpt(file) : openBert(file);
     return { tokens: model.tokens, config: model.config };
   },
   answer: (question) => model.answer(question),
-};
-
-globalThis.onmessage = ({ data: { number, name, given } }) => {
-  try {
-    globalThis.postMessage({ number, result: calls[name](given) });
-  } catch (error) {
-    globalThis.postMessage({ number, error: String(error.message ?? error) });
-  }
-};
+});

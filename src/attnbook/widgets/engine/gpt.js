@@ -1,0 +1,49 @@
+// A GPT from its file: how it reads a text, and what it would write next.
+import { bytePair } from "./bytepair.js";
+import { linear, zeros } from "./tensors.js";
+import { causal, inside, kept, stack } from "./transformer.js";
+
+// How many tokens two rows begin with together.
+function shared(row, other) {
+  const end = row.findIndex((id, n) => id !== other[n]);
+  return end < 0 ? row.length : end;
+}
+
+// The length of each vector [token d].
+function lengths({ data, shape: [n, d] }) {
+  return Array.from({ length: n }, (_, i) => Math.hypot(...data.subarray(i * d, (i + 1) * d)));
+}
+
+// The file's metadata say what it is, each as JSON: `config`, `merges`, and `special`, the first of which ends a text.
+export function openGpt({ metadata, parameters }) {
+  const p = (name) => parameters.get(name);
+  const [config, merges, special] = ["config", "merges", "special"].map((name) => JSON.parse(metadata[name]));
+  const words = bytePair(merges, special), end = words.tokens.indexOf(special[0]);
+  const matrix = p("head.weight") ?? p("stack.embedding.weight");
+  let row = [], past; // the last row that was read, and what each layer has kept of it
+
+  // Reads a text and the tokens behind it, or if there is nothing the end of a text before. What a row has in common with
+  // the last one is not read again; of a row that is `known` only new places are answered, from the place `from` on:
+  // scores of the next token [place token], all weights [layer head place key], and the lengths [layer place 3] of the
+  // state that a layer gets, of what its attention adds, and its network. `prompt` of the tokens stand in the text.
+  function answer({ text, written, known = [] }) {
+    const prompt = text || written.length ? words.encode(text) : [end];
+    const ids = [...prompt, ...written].slice(0, config.max_len);
+    const from = Math.min(shared(known, ids), shared(row, ids), ids.length - 1), more = ids.slice(from);
+    const before = from ? past.map((each) => kept(each, from)) : undefined;
+    const { states, blocks, out } = stack(inside(p, "stack"), config, more, { mask: causal(from), past: before });
+    row = ids;
+    past = blocks.map(({ attention }) => kept(attention));
+    const { n_layers: layers, n_heads: heads } = config, weights = zeros(layers, heads, more.length, ids.length);
+    const size = zeros(layers, more.length, 3);
+    blocks.forEach(({ attention, network }, layer) => {
+      weights.data.set(attention.weights.data, layer * attention.weights.data.length);
+      const parts = [states[layer], attention.out, ...(network ? [network.out] : [])].map(lengths);
+      parts.forEach((part, n) => part.forEach((length, i) => (size.data[(layer * more.length + i) * 3 + n] = length)));
+    });
+    const cut = prompt.length + written.length - ids.length;
+    return { ids, pieces: words.written(ids), prompt: Math.min(prompt.length, ids.length), cut, from,
+      logits: linear(out, matrix), weights, lengths: size };
+  }
+  return { config, tokens: words.names, answer };
+}
