@@ -1,5 +1,6 @@
 """What a walk shows is what the model computes: against the same numbers worked out by hand."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,8 +10,9 @@ from torch import Tensor, nn
 
 from attnbook.bert import Bert
 from attnbook.config import BERT, TransformerConfig
-from attnbook.tokenizers import WordPiece
-from attnbook.walks import input_layout, masked_word
+from attnbook.tokenizers import BytePair, WordPiece
+from attnbook.transformer import TransformerDecoder
+from attnbook.walks import input_layout, masked_word, next_token
 from attnbook.widgets import Drawing
 
 TEXT = "we must ask the people to keep the peace"
@@ -170,3 +172,32 @@ def test_the_model_stays_as_it_was() -> None:
 def test_what_can_not_be_walked_is_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         masked_word(bert(POST), TOKENIZER, **{"words": "we [MASK]", **change})
+
+
+def test_every_token_but_the_first_is_asked_for_with_what_the_model_gives_it():
+    tokenizer = BytePair.train([TEXT] * 3, 280)
+    torch.manual_seed(0)
+    model = TransformerDecoder(tokenizer.vocab, TransformerConfig(20, 4, 14, 2)).eval()
+    ids = tokenizer.encode("we must ask")[:5]
+    words = tokenizer.decode(ids)
+    drawing = next_token(model, tokenizer, words)
+    shares = []
+    for n in range(1, len(ids)):  # one exercise at a time, without what comes later
+        scores = model(torch.tensor([ids[:n]]))[0, -1]
+        shares.append((scores[ids[n]].exp() / scores.exp().sum()).item())
+    alone = [drawn(drawing, f"share{n}").item() for n in range(1, len(ids))]
+    assert alone == pytest.approx(shares, abs=1e-6)
+    assert drawn(drawing, "shares")[:, 0].tolist() == pytest.approx(shares, abs=1e-6)
+    assert drawn(drawing, "costs")[:, 0].tolist() == pytest.approx(
+        [-math.log2(share) for share in shares], abs=1e-4
+    )
+    for n in range(1, len(ids)):
+        assert len(drawing.picture.find(f"read{n}")) == n
+    assert len(drawing.steps) == len(ids) + 4
+
+
+def test_a_text_of_two_tokens_has_nothing_to_show():
+    tokenizer = BytePair([])
+    model = TransformerDecoder(tokenizer.vocab, TransformerConfig(20, 4, 14, 1))
+    with pytest.raises(ValueError, match="words must have at least three tokens, got 2"):
+        next_token(model, tokenizer, "ab")
