@@ -76,6 +76,14 @@ def expected(shown: MaskedWords, temperature: float) -> tuple[list[int], torch.T
     return places, p, np.stack([each[0].numpy() for each in weights.values()])
 
 
+def test_a_shorter_text_keeps_the_masks_that_it_has_words_for() -> None:
+    shown = widget()
+    shown.text = "the people"
+    assert (shown.masks, shown.answer["masks"], shown.answer["places"]) == ([1], [1], [2])
+    shown.text = ""
+    assert (shown.masks, shown.answer["row"]) == ([], ["[CLS]", "[SEP]"])
+
+
 @pytest.mark.parametrize("temperature", [1, 0.3])
 def test_the_stored_answer_is_the_models(temperature: float) -> None:
     shown = widget(temperature=temperature)

@@ -291,7 +291,7 @@ class Neighbours:
 class Topic:
     """Judges by the words that two texts share whether one follows the other: no order, no model.
 
-        cos(a, b) > threshold,   a_w = count(w in the first text) log(N / N_w)
+        cos(a, b) > threshold,   a_w = count(w in the first text) log(N / (1 + N_w))
 
     with b the same for the second text, N the number of texts that were counted, and N_w that of
     those with the word w. The threshold is the one that judges best in the split "train".
