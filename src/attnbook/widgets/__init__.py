@@ -4,6 +4,7 @@ from attnbook.widgets._widget import format_number
 from attnbook.widgets.attention_heatmap import AttentionHeatmap
 from attnbook.widgets.block_diagram import BlockDiagram
 from attnbook.widgets.drawing import Drawing, Step
+from attnbook.widgets.laboratory import Laboratory
 from attnbook.widgets.loss_surface import LossSurface
 from attnbook.widgets.masked_words import MaskedWords
 from attnbook.widgets.position_explorer import PositionExplorer
@@ -14,6 +15,7 @@ __all__ = [
     "AttentionHeatmap",
     "BlockDiagram",
     "Drawing",
+    "Laboratory",
     "LossSurface",
     "MaskedWords",
     "PositionExplorer",

@@ -1,5 +1,5 @@
-// One run of the laboratory: a decoder, a task, and what training finds. `settings` are those of a TransformerConfig and
-// task, text, table, causal, lr, batch, seed.
+// One run of the laboratory: a decoder, a task, and what training finds. `settings` are what the reader chose, named as
+// in a TransformerConfig where that has a name for it, and `text` and `table` of the tasks that need them.
 import { generator } from "./random.js";
 import { backward, pass } from "./tape.js";
 import { makeTask } from "./tasks.js";
@@ -7,7 +7,7 @@ import { adamW, clip, crossEntropy, firstParameters, IGNORED, nextLogits } from 
 import { causal } from "./transformer.js";
 
 const TESTED = 64, EVERY = 25; // held-out rows, steps between two tests
-const WARM = 20, LONGEST = 1; // steps until the whole rate; length of a gradient
+const WARM = 20, LONGEST = 1; // steps until the whole learning rate; length of a gradient
 const STANDARD = {
   normalizer: "layer", norm_eps: 1e-5, final_norm: null, gated: false, rotary_base: 10000, rotary_pairing: "half",
   d_head: null, n_kv_heads: null, qk_norm: false, bias: true, embedding_scale: true, embedding_norm: false, tied: true,
@@ -16,7 +16,10 @@ const STANDARD = {
 
 export function begin(settings) {
   const task = makeTask(settings.task, settings), { tokens, length } = task;
-  const config = { ...STANDARD, ...settings, max_len: length };
+  const config = {
+    ...STANDARD, ...settings, residual: Boolean(settings.residual), max_len: length,
+    d_ff: settings.network ? 4 * settings.d_model : 0,
+  };
   const parameters = firstParameters(config, tokens.length, settings.seed), all = [...parameters.values()];
   const p = (name) => parameters.get(name), random = generator(settings.seed + 1), update = adamW(all);
   const mask = settings.causal ? causal() : undefined;
@@ -40,7 +43,7 @@ export function begin(settings) {
     const { read, targets } = packed(Array.from({ length: settings.batch }, () => task.draw(random, false)));
     const loss = pass(() => backward(() => crossEntropy(logitsOf(read, settings.batch).logits, targets)));
     clip(all, LONGEST);
-    update(settings.lr * Math.min(1, (step + 1) / WARM));
+    update(settings.lr * rate(step, settings.steps));
     step += 1;
     return loss;
   }
@@ -112,8 +115,12 @@ export function begin(settings) {
     });
   }
   const size = all.reduce((sum, { data }) => sum + data.length, 0);
-  return { train, look, size, tokens, length, example: () => names(tested[0]) };
+  return { train, look, size, length };
 }
+
+// The learning rate's share in a step: it rises in a straight line, then falls along half a cosine, to zero.
+const rate = (step, steps) => step < WARM ? (step + 1) / (WARM + 1)
+  : (1 + Math.cos(Math.PI * Math.min(1, (step - WARM) / Math.max(1, steps - WARM)))) / 2;
 
 function largestOf(data, start, size) {
   let best = 0;

@@ -49,7 +49,7 @@ const TASKS = {
   reverse: () => letters((input) => [...input].reverse()),
   copy: () => letters((input) => input, DELAY),
   add: () => sums(false),
-  "add reversed": () => sums(true),
+  add_reversed: () => sums(true),
   words: ({ table }) => numbers(table),
 };
 export const heldOut = (input) => hash(input.join(" ")) % KEPT === 0;

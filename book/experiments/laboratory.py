@@ -1,0 +1,59 @@
+"""The laboratory: what each change does to a small decoder, trained by the page's own engine.
+
+`make experiments NAME=laboratory` has Node train every run below, with the very code that trains in
+the page, and stores a row for each test on held-out items. The settings are named as the widget
+names them; what a variant does not say stands as it does there.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+os.environ["ATTNBOOK_PROGRESS"] = "0"
+
+from attnbook import widgets
+from attnbook.tables import Experiment
+from attnbook.widgets import Laboratory
+
+LESSON = Path(widgets.__file__).parent / "engine" / "lesson.js"
+SCRIPT = """
+import { readFileSync } from "node:fs";
+import { begin } from "%s";
+const settings = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(begin(settings).train({ steps: settings.steps }).tests));
+"""
+VARIANTS = [
+    {},
+    {"positions": "none"},
+    {"residual": 0},
+    {"network": 0},
+    {"n_heads": 1},
+    {"n_layers": 1},
+    {"causal": 0},
+    {"norm": "none"},
+    {"task": "add", "steps": 1000},
+    {"task": "add_reversed", "steps": 1000},
+]
+
+
+def run(**settings: object) -> Iterator[dict]:
+    """Train one model; the tests on held-out items as it learns."""
+    given = {**settings, "text": "", "table": Laboratory().table}
+    script = SCRIPT % LESSON.as_uri()
+    command = ["node", "--input-type=module", "-e", script]
+    done = subprocess.run(
+        command, input=json.dumps(given), capture_output=True, text=True, check=True
+    )
+    for test in json.loads(done.stdout):
+        yield {name: round(test[name], 4) for name in ("step", "loss", "exact", "tokens")}
+
+
+SETTINGS = [
+    Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 6)
+]
+EXPERIMENT = Experiment("laboratory", SETTINGS, run, ("loss", "exact"), "0.003")
+
+if __name__ == "__main__":
+    EXPERIMENT.store()

@@ -1,0 +1,227 @@
+// Laboratory: the reader trains a small Transformer in the page, takes parts away, bets, and compares runs.
+import ENGINE from "./engine/laboratory.js" with { type: "text" };
+import { start } from "./engine/client.js";
+import { changes, csv, lastStep, rightOf, rival, told, verdict } from "./laboratory_ledger.js";
+import { choices, settled, TASKS } from "./laboratory_settings.js";
+import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
+import { drawAnswer, makeChart, makeMaps, percent } from "./laboratory_view.js";
+import { format } from "./math.js";
+import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+
+const SLICE = 80, LOOKS = 300; // ms of training between two answers of a worker, and between two looks into the model
+const SEEDS = 5, SHOWN = 4; // of a band; earlier runs in the chart
+const LETTERS = 20000, LEAST = 200; // of a text
+const ITEMS = {
+  sort: "h c a d b e", reverse: "h c a d b e", copy: "h c a d b e", add: "48+75", add_reversed: "48+75",
+  words: "three hundred and forty two", text: "that nation",
+};
+
+function render({ model, el }) {
+  const title = model.get("title"), items = { ...ITEMS };
+  const runs = model.get("runs").map((run, n) => ({ ...run, number: n + 1, stored: true, bet: null }));
+  let active = null, seen = null, looked = 0, chosen = 0; // active: the run under way; seen: the last look into a model
+  const now = () => model.get("settings");
+
+  // ---- elements
+  const button = (text, onclick) => h("button", { type: "button", onclick }, text);
+  const controls = makeControls(change), bets = makeBets(), ledger = makeLedger(change);
+  const go = button("Run", () => (active && !active.over ? pause(!active.paused) : play(1)));
+  const step = button("One step", () => play(1, true)), five = button(`${SEEDS} seeds`, () => play(SEEDS));
+  const halt = button("Stop", () => finish(true)), progress = h("p", { className: "attn-note attn-progress" });
+  go.classList.add("attn-go");
+  const loss = makeChart("loss on held-out items, nats a token", (test) => test.loss);
+  const right = makeChart("held-out items that are right", rightOf, (x) => x), key = h("p", { className: "attn-note" });
+  const item = h("input", { type: "text", maxLength: 120, spellcheck: false, autocomplete: "off", oninput: () => {
+    items[now().task] = item.value;
+    look(true);
+  } });
+  const answer = h("div", { className: "attn-said" }), note = h("p", { className: "attn-note" });
+  const text = h("textarea", { rows: 4, maxLength: LETTERS, spellcheck: false, "aria-label": "The text to learn", onchange: () => {
+    if (text.value.length < LEAST) return void (text.value = model.get("text"));
+    finish(true);
+    put(model, { text: text.value });
+  } });
+  const maps = makeMaps(el, (n) => { chosen = n; drawMaps(); });
+  const fold = (summary, ...inside) => h("details", {}, h("summary", {}, summary), ...inside);
+  const parts = fold("Change the model", controls.node, note), heads = fold("Where it looks, head by head", maps.node);
+  const save = button("Download as CSV", () => download("laboratory.csv", csv(runs)));
+  const kept = fold("Your runs", ledger.node, h("p", { className: "attn-note" },
+    "Right on average: over the whole run, so that learning sooner counts. A bet is settled by it; within 3 % is the same."), save);
+  heads.addEventListener("toggle", drawMaps);
+  const heard = h("p", { className: "attn-heard", role: "status", "aria-live": "polite" });
+  const state = stateControls(el, model.get("name"), read, write);
+  const root = h("div", { className: "attn attn-laboratory", role: "group", "aria-label": title || "Laboratory" },
+    ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+    h("p", { className: "attn-lead" }, "Press Run: a small Transformer learns here, in your page, from examples alone."),
+    h("div", { className: "attn-row" }, controls.task, go, step, five, halt), text, bets.node, progress,
+    h("div", { className: "attn-charts" }, loss.node, right.node), key,
+    h("label", { className: "attn-field attn-item" }, h("span", {}, "ask it"), item), answer,
+    parts, heads, kept, heard, state.bar);
+
+  // ---- what the reader does
+  function change(given) {
+    finish(true);
+    if (given.task && given.task !== now().task) seen = null;
+    put(model, { settings: settled({ ...now(), ...given }) });
+  }
+  const read = () => Object.fromEntries(Object.entries(now()).map(([name, value]) => [name, [value]]));
+  function write(state) {
+    change(Object.fromEntries(choices.map(({ name }) => [name, state[name]?.[0]])));
+  }
+  function pause(paused) {
+    active.paused = paused;
+    if (!paused) resume();
+    ask();
+  }
+
+  // ---- training
+  // A run with so many seeds, each in a worker of its own; `single` makes one step of it and waits.
+  async function play(count, single = false) {
+    if (!active || active.over) {
+      await begin(count);
+      if (!active || active.over) return;
+    }
+    if (!single) return pause(false);
+    active.paused = true;
+    await Promise.all(active.students.map((student) => teach(student, active, { steps: 1 })));
+    look(true);
+    ask();
+  }
+  async function begin(count) {
+    close();
+    const settings = now(), other = rival(runs, settings.task), given = { text: model.get("text"), table: model.get("table") };
+    const students = Array.from({ length: count }, (_, n) => (
+      { client: start(ENGINE), busy: false, record: { seed: settings.seed + n, losses: [], tests: [] } }));
+    const run = { number: runs.length + 1, settings, seeds: students.map(({ record }) => record), bet: other ? bets.taken() : null };
+    const mine = (active = { run, other, students, paused: true, over: false, ms: 0, size: 0, length: 0 });
+    runs.push(run);
+    try {
+      const made = await Promise.all(students.map(({ client, record: { seed } }) => client.call("begin", { ...settings, seed, ...given })));
+      Object.assign(mine, made[0]);
+    } catch (error) {
+      fail(mine, error);
+    }
+    ask();
+  }
+  function resume() {
+    for (const student of active.students) follow(student, active);
+  }
+  async function follow(student, mine) {
+    if (student.busy) return;
+    student.busy = true;
+    const steps = mine.run.settings.steps, goes = () => mine === active && !mine.over && !mine.paused && !document.hidden;
+    while (goes() && student.record.losses.length < steps) {
+      await teach(student, mine, { ms: SLICE, steps: steps - student.record.losses.length });
+      if (student === mine.students[0]) look();
+    }
+    student.busy = false;
+    if (mine === active && mine.students.every(({ record }) => record.losses.length >= steps)) finish();
+  }
+  async function teach({ client, record }, mine, given) {
+    const began = performance.now();
+    try {
+      const { losses, tests } = await client.call("train", given);
+      record.losses.push(...losses);
+      record.tests.push(...tests);
+      if (record === mine.run.seeds[0]) mine.ms += performance.now() - began;
+    } catch (error) {
+      fail(mine, error);
+    }
+    ask();
+  }
+  // The run is over: what its bet was worth. Its first model stays, and can be asked.
+  function finish(early = false) {
+    if (!active || active.over) return;
+    const { run, other, students } = active;
+    active.over = true;
+    for (const { client } of students.slice(1)) client.stop();
+    if (!lastStep(run)) {
+      runs.splice(runs.indexOf(run), 1);
+    } else {
+      if (other) run.result = verdict(run, other);
+      const bet = run.bet ? ` Your bet: ${run.bet}; it is ${run.result} beside run ${other.number}.` : "";
+      heard.textContent = `Run ${run.number} ${early ? "stopped" : "is over"}: ${percent(told(run).right)} right.${bet}`;
+      if (run.bet) kept.open = true;
+    }
+    look(true);
+    ask();
+  }
+  function fail(mine, error) {
+    if (mine !== active || mine.over) return;
+    finish(true);
+    progress.textContent = `The training stopped: ${error.message}.`;
+  }
+  function close() {
+    for (const { client } of active?.students ?? []) client.stop();
+    active = null;
+  }
+
+  // What the model now answers, and where it looks.
+  async function look(must = false) {
+    const mine = active;
+    if (!mine?.size || (!must && performance.now() - looked < LOOKS)) return;
+    looked = performance.now();
+    const found = await mine.students[0].client.newest("look", { text: item.value }).catch(() => undefined);
+    if (!found || mine !== active || mine.run.settings.task !== now().task) return;
+    seen = found;
+    drawAnswer(answer, seen);
+    drawMaps();
+  }
+
+  // ---- drawing
+  const lookOf = (run) => run === latest() ? "attn-now" : run === compared() ? "attn-last" : "attn-faint";
+  const latest = () => runs.findLast((run) => run.settings.task === now().task);
+  const compared = () => runs.findLast((run) => run.settings.task === now().task && run !== latest());
+  function draw() {
+    const settings = now(), running = Boolean(active && !active.over), mine = runs.filter((run) => run.settings.task === settings.task);
+    controls.draw(settings);
+    go.textContent = !running ? "Run" : active.paused ? "Continue" : "Pause";
+    step.disabled = running && (!active.paused || active.students.length > 1);
+    [five.disabled, halt.hidden] = [running, !running];
+    text.hidden = settings.task !== "text";
+    if (text !== document.activeElement) text.value = model.get("text");
+    if (item !== document.activeElement) item.value = items[settings.task];
+    bets.draw(running ? null : rival(runs, settings.task));
+    drawProgress();
+    const shown = mine.slice(-1 - SHOWN), longest = Math.max(settings.steps, ...shown.map(lastStep));
+    const curves = shown.map((run) => ({ seeds: run.seeds, look: lookOf(run), noise: run === latest() ? run.seeds[0].losses : [] }));
+    const said = shown.map((run) => `Run ${run.number}: loss ${format(told(run).loss, 2)}, ${percent(told(run).right)} right`).join(". ");
+    loss.draw(curves, longest, said);
+    right.draw(curves.map((each) => ({ ...each, noise: [] })), longest, said);
+    key.replaceChildren(...shown.flatMap((run) => [h("i", { className: `attn-swatch ${lookOf(run)}` }),
+      `run ${run.number}${run.stored ? ", made before" : run === active?.run && running ? ", now" : ""}  `]));
+    key.append(curves.at(-1)?.noise.length ? "Thin: loss of each step." : "", shown.some(({ seeds }) => seeds.length > 1) ? " A band: from the least to the largest of its seeds." : "");
+    ledger.draw(runs, lookOf);
+    kept.hidden = !runs.length;
+    note.textContent = [active && active.run.settings === settings && active.size
+      ? `${active.size.toLocaleString("en")} parameters, rows of ${active.length} tokens.` : "",
+    settings.causal ? "" : "Without the mask a place sees the token that it should predict: training finds it there, and writing does not.",
+    ].join(" ");
+    drawAnswer(answer, seen);
+  }
+  function drawProgress() {
+    if (!active) return (progress.textContent = `Task: ${TASKS[now().task]}. Nothing has been trained yet.`);
+    const { run, students, ms, over, paused } = active, [{ losses }] = run.seeds, { right: share } = told(run);
+    const steps = Math.min(...run.seeds.map((each) => each.losses.length));
+    const since = runs.indexOf(run) > 0 ? changes(run.settings, runs[runs.indexOf(run) - 1].settings) : [];
+    progress.textContent = `Run ${run.number}${since.length ? ` (${since.join("; ")})` : ""}, step ${steps} of ${run.settings.steps}`
+      + `${students.length > 1 ? ` of each of ${students.length} seeds` : ""}: loss ${losses.length ? format(losses.at(-1), 3) : "–"}, `
+      + `${percent(share)} of held-out items right, ${format(ms / 1000, 1)} s${over ? ". Over." : paused ? ". Paused." : ""}`;
+  }
+  function drawMaps() {
+    if (heads.open && seen?.weights) maps.draw(seen, chosen);
+  }
+
+  // ---- life
+  const ask = onceAFrame(draw), wake = () => active && !active.over && !active.paused && resume();
+  document.addEventListener("visibilitychange", wake);
+  const themed = () => (ask(), drawMaps());
+  const stop = live({ model, el, root, state, ask, changes: { settings: ask, text: ask }, themed, box: maps.node, sized: drawMaps, render });
+  return () => {
+    document.removeEventListener("visibilitychange", wake);
+    close();
+    stop();
+  };
+}
+
+export default { render };

@@ -1,0 +1,59 @@
+// The laboratory's runs as a ledger: what changed, how good each was, who won a bet; no DOM. A run is { number, settings,
+// seeds, bet, stored }; each of its seeds has { seed, losses, tests }, and a test { step, loss, exact, tokens }.
+import { called, choices } from "./laboratory_settings.js";
+
+export const SAME = 0.03; // shares of right answers closer than this are called the same
+const GOOD = 0.95;
+
+// What changed between two settings, in words.
+export function changes(now, before) {
+  return choices.filter(({ name }) => now[name] !== before[name])
+    .map(({ name, label }) => `${label}: ${called(name, before[name])} → ${called(name, now[name])}`);
+}
+
+// The number of a test that says how much is right: whole answers, or characters of a text.
+export const rightOf = ({ exact, tokens }) => exact ?? tokens;
+const average = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+
+// Of the tests that all seeds have made, by step: mean, least and largest of what `get` gives.
+export function band(seeds, get) {
+  const count = Math.min(...seeds.map(({ tests }) => tests.length));
+  return Array.from({ length: Number.isFinite(count) ? count : 0 }, (_, n) => {
+    const all = seeds.map(({ tests }) => get(tests[n]));
+    return { step: seeds[0].tests[n].step, mean: average(all), least: Math.min(...all), most: Math.max(...all) };
+  });
+}
+
+// What is right on average from the first step to `until`: a run that learns sooner, or more, has more.
+export function score({ seeds }, until = Infinity) {
+  return average(band(seeds, rightOf).filter(({ step }) => step <= until).map(({ mean }) => mean));
+}
+
+// How a run went beside another one of its task, over the steps that both made: "better", "worse" or "the same".
+export function verdict(run, other) {
+  const until = Math.min(...[run, other].map(lastStep)), gain = score(run, until) - score(other, until);
+  return Math.abs(gain) < SAME ? "the same" : gain > 0 ? "better" : "worse";
+}
+export const lastStep = ({ seeds }) => band(seeds, rightOf).at(-1)?.step ?? 0;
+
+// The run that a bet on the next one is about: the newest of its task that has been tested.
+export const rival = (runs, task) => runs.findLast((run) => run.settings.task === task && lastStep(run) > 0);
+
+// What the ledger says of a run: its end, its score, and the first step with 95 % right.
+export function told(run) {
+  const right = band(run.seeds, rightOf), end = right.at(-1);
+  return {
+    steps: end?.step ?? 0, right: end?.mean ?? NaN, loss: band(run.seeds, (test) => test.loss).at(-1)?.mean ?? NaN,
+    score: score(run), good: right.find(({ mean }) => mean >= GOOD)?.step ?? null,
+  };
+}
+
+// A line a test of each seed, with all settings, for a spreadsheet.
+export function csv(runs) {
+  const names = choices.map(({ name }) => name), head = ["run", ...names, "step", "loss", "exact", "tokens", "bet", "result"];
+  const lines = runs.flatMap((run) => run.seeds.flatMap(({ seed, tests }) => tests.map((test) => [
+    run.number, ...names.map((name) => (name === "seed" ? seed : run.settings[name])),
+    test.step, test.loss, test.exact ?? "", test.tokens, run.bet ?? "", run.result ?? "",
+  ].join(","))));
+  return [head.join(","), ...lines, ""].join("\n");
+}
