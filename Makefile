@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments bert address lint format bench lock clean
+.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments bert gpt address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -59,6 +59,9 @@ experiments: .venv/.test  ## run the long experiments and store their tables: NA
 
 bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half an hour on one core
 	@$(PY) -m tools.bert
+
+gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: three quarters of an hour on one core
+	@$(PY) -m tools.gpt
 
 address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name
 	@$(PY) -m tools.address $(REPO)

@@ -1,0 +1,172 @@
+"""Pretrain the book's own GPT, and store it in 8 bits: `make gpt`.
+
+It reads presidents' speeches on one core for about three quarters of an hour. A run that is stopped
+goes on where it was. `src/attnbook/weights/gpt.safetensors` says of itself what made it, how it
+scores, and what it wrote while it learnt.
+"""
+
+import bz2
+import gzip
+import json
+import lzma
+import platform
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from attnbook import int8
+from attnbook.config import LLAMA_3
+from attnbook.corpus import bits_per_byte, join, windows
+from attnbook.optimizers import Muon
+from attnbook.speeches import speeches
+from attnbook.tokenizers import BytePair
+from attnbook.training import Checkpoint, Run, StableDecay, train
+from attnbook.transformer import TransformerDecoder
+from attnbook.vocabulary import Sequences
+from tools.bert import Clock, data_hash
+
+ROOT = Path(__file__).parents[1]
+PATH = ROOT / "src" / "attnbook" / "weights" / "gpt.safetensors"
+KEPT = ROOT / ".cache" / "gpt"
+COMMAND, SEED, STEPS, EVERY = "make gpt", 0, 7_000, 500
+VOCABULARY, CONTEXT, TOKENS = 2048, 256, 2048  # the last: tokens in a batch
+LENGTHS = {0: 128, STEPS // 2: CONTEXT}  # of a row, from an update on
+CONFIG = replace(
+    LLAMA_3,
+    d_model=128,
+    n_heads=4,
+    n_kv_heads=2,
+    d_ff=304,
+    n_layers=5,
+    rotary_base=10_000.0,
+    qk_norm=True,
+    tied=True,
+    max_len=CONTEXT,
+)
+OPTIMIZER, RATE = Muon(), StableDecay(0.01, STEPS, warmup=100, decay=STEPS // 2)
+PROMPT, WRITTEN = "My fellow citizens,", 60  # tokens
+SAMPLED = (0, 10, 100, 1000, STEPS // 2, STEPS)  # updates after which the model writes
+PACKERS = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+def texts(split: str) -> list[str]:
+    """The speeches of a split."""
+    return [speech.text for speech in speeches(split)]
+
+
+@cache
+def tokenizer() -> BytePair:
+    """Learnt from the speeches of training."""
+    return BytePair.train(texts("train"), VOCABULARY)
+
+
+@cache
+def stream() -> Tensor:
+    """All that training reads."""
+    return join(tokenizer(), texts("train"))
+
+
+def batch(step: int) -> Sequences:
+    """What is read at a step."""
+    n = LENGTHS[max(begin for begin in LENGTHS if begin <= step)]
+    return windows(stream(), n, step, batch_size=TOKENS // n, seed=SEED)
+
+
+def untrained() -> TransformerDecoder:
+    """The model before its first step."""
+    torch.manual_seed(SEED)
+    return TransformerDecoder(tokenizer().vocab, CONFIG)
+
+
+@torch.no_grad()
+def sample(model: TransformerDecoder, pieces: BytePair) -> str:
+    """What a model writes after the prompt: tokens drawn from its distribution, by one seed."""
+    chance = torch.Generator().manual_seed(SEED)
+    read, state = [pieces.vocab.bos, *pieces.encode(PROMPT)], model.start()
+    written: list[int] = []
+    while len(written) < WRITTEN:
+        scores, state = model.step(torch.tensor([read]), state)
+        read = torch.multinomial(scores[0].softmax(-1), 1, generator=chance).tolist()
+        written += read
+    return pieces.decode(written)
+
+
+class Writer:
+    """A hook that lets the model write while it learns; what it wrote survives a stop."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __call__(self, run: Run) -> None:
+        if run.step in SAMPLED and isinstance(run.model, TransformerDecoder):
+            model = run.model.eval()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            told = self.told() if run.step else {}
+            told[str(run.step)] = sample(model, tokenizer())
+            self.path.write_text(json.dumps(told), "utf-8")
+
+    def told(self) -> dict[str, str]:
+        """What it wrote, by updates."""
+        return json.loads(self.path.read_text("utf-8"))
+
+
+def learn(
+    model: TransformerDecoder, steps: int = STEPS, on_step: Iterable[Any] = ()
+) -> list[float]:
+    """The run, or its beginning: the losses."""
+
+    def loss(read: Sequences) -> Tensor:
+        return cross_entropy(model(read.tokens).flatten(0, 1), read.targets.flatten())
+
+    return train(model, batch, loss, steps, lr=RATE, optimizer=OPTIMIZER, on_step=on_step)
+
+
+def score(model: TransformerDecoder, pieces: BytePair, some: list[str]) -> float:
+    """Bits per byte of some texts."""
+    return round(bits_per_byte(model, pieces, some, CONTEXT), 4)
+
+
+def packed(some: list[str]) -> dict[str, float]:
+    """The same by programs that compress files, all texts as one file."""
+    data = "\n".join(some).encode()
+    return {name: round(8 * len(pack(data)) / len(data), 4) for name, pack in PACKERS.items()}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    model, clock, writer = untrained(), Clock(KEPT / "seconds"), Writer(KEPT / "written.json")
+    losses = learn(model, on_step=[Checkpoint(KEPT / "run.safetensors", EVERY), clock, writer])
+    said: dict[str, Any] = {
+        "command": COMMAND,
+        "seed": SEED,
+        "steps": STEPS,
+        "seconds": round(clock.seconds),
+        "data": data_hash(),
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("attnbook", "torch", "numpy")},
+        "first_losses": [round(loss, 4) for loss in losses[:3]],
+        "losses": [round(fmean(losses[i : i + EVERY]), 4) for i in range(0, STEPS, EVERY)],
+        "prompt": PROMPT,
+        "samples": writer.told(),
+    }
+    int8.save_int8(PATH, model, tokenizer(), said)
+    rounded, pieces = int8.load_int8(PATH, TransformerDecoder)  # what is scored is what is stored
+    held_out = texts("validation")
+    models = {"model": rounded, "float32": model, "untrained": untrained().eval()}
+    said["bits_per_byte"] = {name: score(one, pieces, held_out) for name, one in models.items()}
+    said["bits_per_byte"] |= packed(held_out)
+    int8.save_int8(PATH, model, tokenizer(), said)
+    size = len(gzip.compress(PATH.read_bytes()))
+    print(json.dumps(said["bits_per_byte"], indent=1), size, "bytes in gzip")
+
+
+if __name__ == "__main__":
+    main()
