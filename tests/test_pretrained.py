@@ -13,9 +13,9 @@ from test_block import close, randomise
 
 from attnbook import pretrained
 from attnbook.bert import pack
-from attnbook.pretrained import load_bert
+from attnbook.pretrained import load_bert, load_gpt2
 from attnbook.recording import recorded
-from attnbook.tokenizers import SPECIAL
+from attnbook.tokenizers import SPECIAL, BytePair
 
 SENTENCES = [
     "We wash our cats.",
@@ -338,12 +338,200 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
         load_bert(tmp_path)
 
 
-def test_our_class_needs_no_transformers(tmp_path: Path) -> None:
-    saved(tmp_path)
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_our_classes_need_no_transformers(tmp_path: Path, kind: str) -> None:
+    {"bert": saved, "gpt2": saved_gpt}[kind](tmp_path)
     script = (
-        "import sys; from attnbook.pretrained import load_bert; load_bert(sys.argv[1])\n"
+        f"import sys; from attnbook.pretrained import load_{kind}; load_{kind}(sys.argv[1])\n"
         "print({'transformers', 'tokenizers'} & {*sys.modules})"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
+
+
+GPT_SIZES: list[dict[str, Any]] = [  # all of them differ
+    {"n_embd": 12, "n_head": 3, "n_layer": 2, "n_positions": 9},
+    {
+        "n_embd": 20,
+        "n_head": 4,
+        "n_layer": 3,
+        "n_inner": 14,
+        "activation_function": "gelu",
+        "layer_norm_epsilon": 0.1,
+        "tie_word_embeddings": False,
+    },
+    {
+        "n_embd": 10,
+        "n_head": 5,
+        "n_layer": 1,
+        "n_inner": 30,
+        "activation_function": "relu",
+        "scale_attn_weights": False,
+    },
+    {
+        "n_embd": 14,
+        "n_head": 7,
+        "n_layer": 3,
+        "activation_function": "silu",
+        "scale_attn_by_inverse_layer_idx": True,
+    },
+]
+
+
+def saved_gpt(folder: Path, kind: str = "GPT2LMHeadModel", **options: Any) -> Any:
+    """A random GPT-2 of `transformers`, and its directory."""
+    import transformers
+
+    options = {"attn_implementation": "eager", "n_positions": 11, **GPT_SIZES[0], **options}
+    config = transformers.GPT2Config(vocab_size=13, **options)
+    theirs = randomise(getattr(transformers, kind)(config))
+    theirs.save_pretrained(folder)
+    return theirs
+
+
+@torch.no_grad()
+def same_gpt(theirs: Any, folder: Path, tokens: torch.Tensor) -> Any:
+    """Logits, states and attention of a directory are those of `transformers`."""
+    ours, states = load_gpt2(folder), []
+    assert not ours.training
+    modules = (ours.stack.dropout, *ours.stack.blocks[:-1], ours.stack.norm)
+    hooks = [m.register_forward_hook(lambda m, i, out: states.append(out)) for m in modules]
+    with recorded(ours) as weights:
+        logits = ours(tokens)
+    for hook in hooks:
+        hook.remove()
+    out = theirs(tokens, output_hidden_states=True, output_attentions=True)
+    for mine, other in zip(states, out.hidden_states, strict=True):
+        close(mine, other)
+    for mine, other in zip(weights.values(), out.attentions, strict=True):
+        close(mine, other)
+    for found in (logits, ours(tokens)):
+        close(found, out.logits)
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    mask[1:, :2] = False  # padding on the left
+    position = (mask.long().cumsum(1) - 1).clamp(min=0)
+    padded = theirs(tokens, attention_mask=mask.long(), position_ids=position)
+    close(ours(tokens, mask=mask)[mask], padded.logits[mask])
+    return ours
+
+
+@pytest.mark.parametrize("sizes", GPT_SIZES, ids=["gelu_new", "untied", "unscaled", "inverse"])
+def test_a_random_gpt2_is_that_of_transformers(tmp_path: Path, sizes: dict[str, Any]) -> None:
+    theirs = saved_gpt(tmp_path, **sizes)
+    ours = same_gpt(theirs, tmp_path, torch.randint(13, (3, 7)))
+    assert (ours.head is None) is sizes.get("tie_word_embeddings", True)
+    assert ours.vocab.tokens[:2] == ("<0>", "<1>") and ours.vocab.eos == 12
+    prompt = torch.tensor([[3, 7, 1]])
+    wanted = theirs.generate(prompt, max_new_tokens=5, do_sample=False, eos_token_id=12)
+    tokens = ours.generate(prompt, 5).tokens[0].tolist()
+    assert tokens == wanted[0, 3:].tolist()
+
+
+def test_a_gpt2_without_head_and_one_of_old_files(tmp_path: Path) -> None:
+    """Names without "transformer", causal masks as parameters, the output matrix twice, halves."""
+    theirs = saved_gpt(tmp_path)
+    weights = {
+        name.removeprefix("transformer."): weight.half()
+        for name, weight in load_file(tmp_path / "model.safetensors").items()
+    }
+    theirs.load_state_dict(
+        {f"transformer.{name}": weight.float() for name, weight in weights.items()}, strict=False
+    )
+    save_file(weights, tmp_path / "model.safetensors")
+    tokens = torch.randint(13, (2, 5))
+    same_gpt(theirs, tmp_path, tokens)
+    for layer in range(2):
+        weights[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 9, 9).tril()
+        weights[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    weights["lm_head.weight"] = weights["wte.weight"].clone()
+    save_file(weights, tmp_path / "model.safetensors")
+    same_gpt(theirs, tmp_path, tokens)
+
+
+def test_a_gpt2_takes_the_tokens_of_its_folder(tmp_path: Path) -> None:
+    options: Any = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    saved_gpt(tmp_path, **options)
+    (tmp_path / "vocab.json").write_text(json.dumps({"Ġthe": 0, "<s>": 1, "</s>": 2, "x": 5}))
+    vocab = load_gpt2(tmp_path).vocab
+    assert vocab.tokens[:6] == ("Ġthe", "<s>", "</s>", "<3>", "<4>", "x")
+    assert (vocab.pad, vocab.bos, vocab.eos, len(vocab)) == (0, 1, 2, 13)
+    (tmp_path / "vocab.json").write_text(json.dumps({"x": 13}))
+    with pytest.raises(ValueError, match=r"vocab.json must number at most 13 tokens, got 'x': 13"):
+        load_gpt2(tmp_path)
+
+
+def test_a_gpt2_and_its_tokenizer_have_the_same_vocabulary(tmp_path: Path) -> None:
+    import transformers
+
+    tokenizer = BytePair([("h", "e"), ("Ġ", "t")])
+    tokenizer.save(tmp_path)
+    ids: Any = {f"{name}_token_id": tokenizer.vocab.eos for name in ("bos", "eos")}
+    config = transformers.GPT2Config(vocab_size=259, n_embd=8, n_head=2, n_layer=1, **ids)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    assert load_gpt2(tmp_path).vocab == BytePair.load(tmp_path).vocab == tokenizer.vocab
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("model_type", "gptj", "config.json must have model_type = 'gpt2', got 'gptj'"),
+        ("model_type", None, "config.json must have model_type = 'gpt2', got None"),
+        (
+            "add_cross_attention",
+            True,
+            "config.json must have add_cross_attention = False, got True",
+        ),
+        (
+            "activation_function",
+            "tanh",
+            "activation_function must be one of 'gelu', .*, got 'tanh'",
+        ),
+        ("n_head", 5, "n_heads must divide d_model, 12, got 5"),
+        ("vocab_size", 14, r"must hold stack.embedding.weight \[14, 12\], got \[13, 12\]"),
+        ("n_positions", 8, r"stack.positions.embedding.weight \[8, 12\], got \[9, 12\]"),
+        ("n_inner", 21, r"blocks.0.feed_forward.up.weight \[21, 12\], got \[48, 12\]"),
+        ("n_layer", 3, r"must hold stack.blocks.2.attention.q.weight \[12, 12\], got none"),
+        ("n_layer", 1, "no more than a TransformerDecoder, got stack.blocks.1.attention"),
+        ("tie_word_embeddings", False, r"must hold head.weight \[13, 12\], got none"),
+    ],
+)
+def test_another_family_than_gpt2s_is_refused(
+    tmp_path: Path, key: str, value: Any, message: str
+) -> None:
+    saved_gpt(tmp_path)
+    path = tmp_path / "config.json"
+    said = json.loads(path.read_text()) | {key: value}
+    path.write_text(json.dumps({k: v for k, v in said.items() if v is not None}))
+    with pytest.raises(ValueError, match=message):
+        load_gpt2(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight", "message"),
+    [
+        ("transformer.h.0.attn.c_attn.bias", None, r"attention.q.bias \[12\], got none"),
+        ("transformer.h.1.attn.c_attn.weight", torch.ones(12, 35), r"v.weight .*, got \[11, 12\]"),
+        ("score.weight", torch.ones(2, 12), "no more than a TransformerDecoder, got score.weight"),
+        (
+            "lm_head.weight",
+            torch.ones(13, 12),
+            "no more than a TransformerDecoder, got an output matrix apart from the embedding",
+        ),
+    ],
+)
+def test_parameters_that_do_not_fit_a_gpt2_are_named(
+    tmp_path: Path, name: str, weight: Any, message: str
+) -> None:
+    saved_gpt(tmp_path)
+    changed(tmp_path, **{name: weight})
+    with pytest.raises(ValueError, match=message):
+        load_gpt2(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_of_a_gpt2_is_named(tmp_path: Path, name: str) -> None:
+    saved_gpt(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(ValueError, match=f"folder must hold {name}, got"):
+        load_gpt2(tmp_path)

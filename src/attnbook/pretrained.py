@@ -15,11 +15,14 @@ from torch import Tensor
 from attnbook import assets
 from attnbook.attention import MultiHeadAttention
 from attnbook.bert import Bert
-from attnbook.config import BERT, TransformerConfig
+from attnbook.config import BERT, GPT_2, TransformerConfig
 from attnbook.int8 import load_int8
-from attnbook.tokenizers import WordPiece
+from attnbook.tokenizers import BytePair, WordPiece
+from attnbook.transformer import TransformerDecoder
+from attnbook.vocabulary import Vocabulary
 
 SOTU_BERT = Path(__file__).parent / "weights" / "bert.safetensors"
+SOTU_GPT = SOTU_BERT.with_name("gpt.safetensors")
 ACTIVATIONS = {  # what `hidden_act` may be, and what it is called here
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -61,6 +64,27 @@ NAMES = {  # parts of a parameter's name in BERT's files, and what they are here
     ".gamma": ".weight",  # of a norm, in old files
     ".beta": ".bias",
 }
+GPT_SIZES = {  # names in GPT-2's configuration, and their values where a file has none
+    "n_embd": ("d_model", 768),
+    "n_head": ("n_heads", 12),
+    "n_layer": ("n_layers", 12),
+    "n_positions": ("max_len", 1024),
+    "n_inner": ("d_ff", None),
+    "layer_norm_epsilon": ("norm_eps", 1e-5),
+    "resid_pdrop": ("dropout", 0.1),
+    "tie_word_embeddings": ("tied", True),
+}
+GPT_NAMES = {
+    "wte": "stack.embedding",
+    "wpe": "stack.positions.embedding",
+    "ln_f": "stack.norm",
+    "ln_1": "attention_norm",
+    "ln_2": "feed_forward_norm",
+    "attn.c_proj": "attention.out",
+    "attn.c_attn": "attention",
+    "mlp.c_fc": "feed_forward.up",
+    "mlp.c_proj": "feed_forward.down",
+}
 
 
 def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
@@ -90,10 +114,7 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
     In other libraries: `BertForPreTraining.from_pretrained` of `transformers`.
     """
     folder = Path(folder)
-    for name in ("config.json", "model.safetensors", "vocab.txt"):
-        if not (folder / name).is_file():
-            raise ValueError(f"folder must hold {name}, got {folder}")
-    said = json.loads((folder / "config.json").read_text("utf-8"))
+    said = _said(folder, "vocab.txt")
     config = _bert_config(said)
     more = folder / "tokenizer_config.json"
     options = json.loads(more.read_text("utf-8")) if more.is_file() else {}
@@ -111,30 +132,133 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
     return model.eval(), tokenizer
 
 
+def load_gpt2(folder: str | Path) -> TransformerDecoder:
+    """A model of the GPT-2 family, from the files that `transformers` writes.
+
+        model, tokenizer = load_gpt2(folder), BytePair.load(folder)
+        prompt = torch.tensor([tokenizer.encode("We wash our")])
+        print(tokenizer.decode(model.generate(prompt, max_len=9).tokens[0]))
+
+    The family is what one code computes: vectors of tokens and learned positions, norms before each
+    layer and after the last block, queries, keys and values from one matrix. So are GPT-2 of any
+    size and language, and the models that were distilled into its layers.
+
+    Args:
+        folder: holds `config.json` and `model.safetensors`; the tokens are called as in
+            `vocab.json`, or where there is none "<0>", "<1>", ...
+
+    Returns:
+        The model, in evaluation mode. Where the configuration divides scores otherwise than by the
+        root of d_head, its queries are multiplied instead.
+
+    Raises:
+        ValueError: if a file is missing, the configuration is of another family or asks for what
+            the decoder has not, or a parameter is missing, unknown or of another shape.
+
+    Source: Radford et al. 2019, section 2.3.
+
+    In other libraries: `GPT2LMHeadModel.from_pretrained` of `transformers`. It drops attention
+    weights in training, too; this model does not.
+    """
+    folder = Path(folder)
+    said = _said(folder)
+    _check_said(said, model_type=("gpt2", None), add_cross_attention=(False, False))
+    options = {ours: said.get(theirs, value) for theirs, (ours, value) in GPT_SIZES.items()}
+    options["activation"] = _activation(said, "activation_function", "gelu_new")
+    options["d_ff"] = options["d_ff"] or 4 * options["d_model"]
+    config = replace(GPT_2, **options)
+    model = TransformerDecoder(_gpt_vocabulary(folder, said), config)
+    weights = _gpt_renamed(load_file(folder / "model.safetensors"), config)
+    for layer in range(config.n_layers):
+        scale = 1.0 if said.get("scale_attn_weights", True) else config.head_size**0.5
+        scale /= layer + 1 if said.get("scale_attn_by_inverse_layer_idx", False) else 1
+        for kind in ("weight", "bias"):
+            if (name := f"stack.blocks.{layer}.attention.q.{kind}") in weights:
+                weights[name] = weights[name] * scale
+    _fill(model, weights)
+    return model.eval()
+
+
+def _gpt_vocabulary(folder: Path, said: dict[str, Any]) -> Vocabulary:
+    """Tokens as the folder calls them, or by their numbers; the special ones by their ids."""
+    size, path = said.get("vocab_size", 50257), folder / "vocab.json"
+    tokens = [f"<{i}>" for i in range(size)]
+    for token, i in json.loads(path.read_text("utf-8")).items() if path.is_file() else ():
+        if i >= size:
+            raise ValueError(f"vocab.json must number at most {size} tokens, got {token!r}: {i}")
+        tokens[i] = token
+
+    def special(name: str, default: str) -> str:
+        i = said.get(f"{name}_token_id")
+        return tokens[i] if isinstance(i, int) and 0 <= i < size else default
+
+    eos = special("eos", tokens[-1])
+    return Vocabulary(tokens, pad=special("pad", eos), bos=special("bos", eos), eos=eos)
+
+
+def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
+    """Parameters by our names. GPT-2 stores its maps transposed, and three of them as one."""
+    ours = {}
+    for name, weight in weights.items():
+        name, weight = name.removeprefix("transformer."), weight.float()
+        if name.endswith((".attn.bias", ".attn.masked_bias")):  # the causal mask, in old files
+            continue
+        if name == "lm_head.weight":
+            name = TIED if config.tied else "head.weight"
+        if name.startswith("h."):
+            name, weight = f"stack.blocks.{name[2:]}", weight.T if weight.ndim == 2 else weight
+        for theirs, new in GPT_NAMES.items():
+            name = name.replace(theirs, new)
+        where, _, kind = name.rpartition(".")
+        if where.endswith(".attention"):
+            parts = zip("qkv", weight.chunk(3), strict=False)
+            ours |= {f"{where}.{part}.{kind}": piece.contiguous() for part, piece in parts}
+        else:
+            ours[name] = weight
+    return _without_tied(ours)
+
+
 def _bert_config(said: dict[str, Any]) -> TransformerConfig:
     """Our configuration for what a `config.json` says."""
-    for name, wanted, default in (
-        ("model_type", "bert", None),
-        ("position_embedding_type", "absolute", "absolute"),
-        ("is_decoder", False, False),
-    ):
-        if (came := said.get(name, default)) != wanted:
-            raise ValueError(f"config.json must have {name} = {wanted!r}, got {came!r}")
+    _check_said(
+        said,
+        model_type=("bert", None),
+        position_embedding_type=("absolute", "absolute"),
+        is_decoder=(False, False),
+    )
     for name in (*SIZES, "vocab_size", "hidden_act"):
         if name not in said:
             raise ValueError(f"config.json must have {name}, got none")
-    if said["hidden_act"] not in ACTIVATIONS:
-        wanted = ", ".join(map(repr, ACTIVATIONS))
-        raise ValueError(f"hidden_act must be one of {wanted}, got {said['hidden_act']!r}")
     options: dict[str, Any] = {ours: said[theirs] for theirs, ours in SIZES.items()}
-    options["activation"] = ACTIVATIONS[said["hidden_act"]]
+    options["activation"] = _activation(said, "hidden_act")
     options["norm_eps"] = said.get("layer_norm_eps", BERT.norm_eps)
     options["dropout"] = said.get("hidden_dropout_prob", BERT.dropout)
     return replace(BERT, **options)
 
 
+def _check_said(said: dict[str, Any], **wanted: tuple[Any, Any]) -> None:
+    """What a configuration must have, with what counts where it says nothing."""
+    for name, (value, default) in wanted.items():
+        if (came := said.get(name, default)) != value:
+            raise ValueError(f"config.json must have {name} = {value!r}, got {came!r}")
+
+
+def _activation(said: dict[str, Any], name: str, default: str | None = None) -> str:
+    if (came := said.get(name, default)) not in ACTIVATIONS:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, ACTIVATIONS))}, got {came!r}")
+    return ACTIVATIONS[came]
+
+
+def _said(folder: Path, *more: str) -> dict[str, Any]:
+    """The configuration in a folder that must hold weights, too, and more."""
+    for name in ("config.json", "model.safetensors", *more):
+        if not (folder / name).is_file():
+            raise ValueError(f"folder must hold {name}, got {folder}")
+    return json.loads((folder / "config.json").read_text("utf-8"))
+
+
 def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Parameters by our names, the output matrix left out where it is the embedding."""
+    """Parameters by our names."""
     ours = {}
     for name, weight in weights.items():
         name = name.removeprefix("bert.")
@@ -142,13 +266,18 @@ def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
             name = name.replace(theirs, new)
         ours[name] = weight.float()
     ours.pop("embeddings.position_ids", None)  # 0, 1, .. in old files
+    return _without_tied(ours)
+
+
+def _without_tied(ours: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The output matrix is left out where it is the embedding."""
     embedding = ours.get("stack.embedding.weight")
     if TIED in ours and embedding is not None and ours[TIED].equal(embedding):
         del ours[TIED]
     return ours
 
 
-def _fill(model: Bert, weights: dict[str, Tensor]) -> None:
+def _fill(model: Bert | TransformerDecoder, weights: dict[str, Tensor]) -> None:
     """Load weights, or say what does not fit."""
     wanted = {name: list(weight.shape) for name, weight in model.state_dict().items()}
     for name, shape in wanted.items():
@@ -156,7 +285,8 @@ def _fill(model: Bert, weights: dict[str, Tensor]) -> None:
         if came != shape:
             raise ValueError(f"model.safetensors must hold {name} {shape}, got {came}")
     if more := [name for name in weights if name not in wanted]:
-        raise ValueError(f"model.safetensors must hold no more than a Bert, got {more[0]}")
+        kind = type(model).__name__
+        raise ValueError(f"model.safetensors must hold no more than a {kind}, got {more[0]}")
     model.load_state_dict(weights)
 
 
@@ -170,6 +300,18 @@ def sotu_bert() -> tuple[Bert, WordPiece]:
         The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
     """
     return load_int8(SOTU_BERT, Bert)
+
+
+def sotu_gpt() -> tuple[TransformerDecoder, BytePair]:
+    """The book's own GPT and its tokenizer, taught on presidents' speeches.
+
+    It never read the years that end in 5. `int8.said(SOTU_GPT)` tells what made it and its scores;
+    `make gpt` makes it again.
+
+    Returns:
+        The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
+    """
+    return load_int8(SOTU_GPT, TransformerDecoder)
 
 
 def minilm() -> tuple[Any, Any]:
