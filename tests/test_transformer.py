@@ -431,3 +431,20 @@ def test_one_embedding_is_for_one_vocabulary() -> None:
     with pytest.raises(ValueError, match="target_vocab must be source_vocab"):
         Transformer(other, GERMAN, SMALL, shared=True)
     Transformer(Vocabulary("ABCDEFGH"), GERMAN, SMALL, shared=True)
+
+
+def test_weights_start_as_init_std_says() -> None:
+    config = replace(SMALL, d_model=60, n_heads=6, d_ff=90, n_layers=8, positions="learned")
+    torch.manual_seed(0)
+    started = TransformerDecoder(GERMAN, replace(config, init_std=0.3, tied=False))
+    for name, weight in started.named_parameters():
+        if weight.ndim > 1:
+            ends = name.endswith(("attention.out.weight", "feed_forward.down.weight"))
+            wanted = 0.3 / 4 if ends else 0.3
+            assert abs(weight.std().item() / wanted - 1) < 0.1, name
+        else:
+            assert weight.eq(float("norm" in name and name.endswith("weight"))).all(), name
+    torch.manual_seed(0)
+    usual = TransformerDecoder(GERMAN, config).stack
+    assert abs(usual.embedding.weight.std().item() * 60**0.5 - 1) < 0.1
+    assert usual.blocks.get_parameter("0.attention.out.bias").abs().max() > 0

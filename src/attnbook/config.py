@@ -46,11 +46,14 @@ class TransformerConfig:
         tied: whether a decoder's output matrix is its embedding.
         dropout: share of numbers that training sets to zero in the sum of embedding and position
             and in each layer's output.
+        init_std: standard deviation of the numbers that all matrices start with, in those that end
+            a layer divided by the root of 2 n_layers; biases start at 0. None: as PyTorch's
+            `Linear` starts, embeddings with 1 / sqrt(d_model).
 
     Raises:
         ValueError: if a size is no whole number or too small, sizes do not divide each other, a
-            choice is none of those above, norm_eps or rotary_base is not above 0, or dropout is not
-            in 0 .. 1.
+            choice is none of those above, norm_eps, rotary_base or init_std is not above 0, or
+            dropout is not in 0 .. 1.
 
     In other libraries: `hidden_size`, `num_attention_heads`, `intermediate_size`,
     `num_hidden_layers`, `num_key_value_heads`, `rope_theta` of `transformers`.
@@ -80,6 +83,7 @@ class TransformerConfig:
     embedding_norm: bool = False
     tied: bool = True
     dropout: float = 0.0
+    init_std: float | None = None
 
     def __post_init__(self) -> None:
         for name, choices in {
@@ -107,6 +111,8 @@ class TransformerConfig:
         for name in ("norm_eps", "rotary_base"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.init_std is not None and not self.init_std > 0:
+            raise ValueError(f"init_std must be above 0, or None, got {self.init_std}")
         if not 0 <= self.dropout <= 1:
             raise ValueError(f"dropout must lie in 0..1, got {self.dropout}")
 

@@ -23,9 +23,9 @@ class Stack(nn.Module):
         x_0 = sqrt(d_model) E[token] + p + S[segment],   x_l = block_l(x_(l-1)),   l = 1 .. n_layers
 
     with E `[vocab_size d_model]`, whose numbers start with standard deviation 1 / sqrt(d_model), so
-    that E can also be the output matrix, and S `[n_segments d_model]`, where the configuration has
-    segments. In "pre" order a last norm follows, as nothing has normalised the sum of all layers
-    yet.
+    that E can also be the output matrix (or with the configuration's `init_std`), and S
+    `[n_segments d_model]`, where the configuration has segments. In "pre" order a last norm
+    follows, as nothing has normalised the sum of all layers yet.
 
     Args:
         vocab_size: number of tokens.
@@ -59,6 +59,7 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(Block(config, cross=cross) for _ in range(config.n_layers))
         last = config.norm == "pre" if config.final_norm is None else config.final_norm
         self.norm = normalizer(config) if last else nn.Identity()
+        _start(self, config)
 
     def forward(
         self,
@@ -109,6 +110,18 @@ class Stack(nn.Module):
                 cache=cache,
             )
         return self.norm(x)
+
+
+def _start(part: nn.Module, config: TransformerConfig) -> None:
+    """Give weights the start that `init_std` asks for (Radford et al. 2019, section 2.3)."""
+    if (std := config.init_std) is None:
+        return
+    for name, weight in part.named_parameters():
+        if weight.ndim > 1:
+            last = name.endswith((".out.weight", ".down.weight"))
+            nn.init.normal_(weight, std=std / (2 * config.n_layers) ** 0.5 if last else std)
+        elif name.endswith("bias"):
+            nn.init.zeros_(weight)
 
 
 class TransformerEncoder(nn.Module):
@@ -164,6 +177,8 @@ class TransformerDecoder(nn.Module):
         self.vocab, self.d_model, self.n_layers = vocab, config.d_model, config.n_layers
         self.stack = Stack(len(vocab), config, cross=cross)
         self.head = None if config.tied else nn.Linear(config.d_model, len(vocab), bias=False)
+        if self.head is not None:
+            _start(self.head, config)
 
     def forward(
         self,

@@ -54,6 +54,7 @@ def ones(*shape: int) -> torch.Tensor:
         ({"norm_eps": 0.0}, "norm_eps must be above 0, got 0.0"),
         ({"norm_eps": float("nan")}, "norm_eps must be above 0, got nan"),
         ({"rotary_base": -1.0}, "rotary_base must be above 0, got -1.0"),
+        ({"init_std": 0.0}, "init_std must be above 0, or None, got 0.0"),
         ({"dropout": 1.5}, "dropout must lie in 0..1, got 1.5"),
         ({"dropout": float("nan")}, "dropout must lie in 0..1, got nan"),
     ],

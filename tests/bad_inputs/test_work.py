@@ -7,13 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook import pretrained, source, tables
+from attnbook import corpus, pretrained, source, tables
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import Numbers, number_pair
 from attnbook.optimizers import AdamW, Muon
 from attnbook.sentiment import epochs, snippets
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.speeches import speeches, windows
+from attnbook.tokenizers import BytePair
 from attnbook.training import Checkpoint, Cosine, Noam, StableDecay, train
 from attnbook.vocabulary import Pairs
 
@@ -32,6 +33,7 @@ def translator() -> Seq2Seq:
 
 
 EMPTY = Pairs(torch.zeros(0, 3, dtype=torch.long), torch.zeros(0, 4, dtype=torch.long))
+NO_MERGES = BytePair([])
 CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: run(steps=0), "steps must be a whole number of at least 1, got 0"),
     (lambda: run(steps=2.0), "steps must be a whole number of at least 1, got 2.0"),
@@ -77,6 +79,17 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: snippets("tests"), "split must be one of 'train', 'validation', 'test', got 'tests'"),
     (lambda: epochs([]), "lengths must hold at least one row, got none"),
     (lambda: epochs([3], batch_size=0), "batch_size must be a whole number of at least 1, got 0"),
+    (lambda: corpus.windows(torch.arange(9), 0, 0), "n must be a whole number of at least 1"),
+    (
+        lambda: corpus.windows(torch.arange(9), 9, 0),
+        r"stream must be \[token\], at least 10, got \[9",
+    ),
+    (lambda: corpus.nats(torch.sin, torch.arange(1), 9), r"stream must be \[token\], at least 2"),
+    (lambda: corpus.nats(torch.sin, torch.ones(2, 3).long(), 9), r"stream must be \[token\], at l"),
+    (
+        lambda: corpus.bits_per_byte(torch.sin, NO_MERGES, [""], 9),
+        "texts must hold at least one",
+    ),
     (lambda: windows("train", 0, 0), "n must be a whole number of at least 1, got 0"),
     (lambda: windows("train", 5, 0, batch_size=0), "batch_size must be a whole number"),
     (
