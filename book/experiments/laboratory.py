@@ -30,7 +30,6 @@ VARIANTS = [
     {"residual": 0},
     {"network": 0},
     {"n_heads": 1},
-    {"n_layers": 1},
     {"causal": 0},
     {"norm": "none"},
     {"task": "add", "steps": 1000},

@@ -64,7 +64,9 @@ function render({ model, el }) {
     if (given.task && given.task !== now().task) seen = null;
     put(model, { settings: settled({ ...now(), ...given }) });
   }
-  const read = () => Object.fromEntries(Object.entries(now()).map(([name, value]) => [name, [value]]));
+  function read() {
+    return Object.fromEntries(Object.entries(now()).map(([name, value]) => [name, [value]]));
+  }
   function write(state) {
     change(Object.fromEntries(choices.map(({ name }) => [name, state[name]?.[0]])));
   }

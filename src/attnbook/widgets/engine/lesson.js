@@ -1,6 +1,6 @@
 // One run of the laboratory: a decoder, a task, and what training finds. `settings` are what the reader chose, named as
 // in a TransformerConfig where that has a name for it, and `text` and `table` of the tasks that need them.
-import { generator } from "./random.js";
+import { generator, hash } from "./random.js";
 import { backward, pass } from "./tape.js";
 import { makeTask } from "./tasks.js";
 import { adamW, clip, crossEntropy, firstParameters, IGNORED, nextLogits } from "./training.js";
@@ -21,7 +21,7 @@ export function begin(settings) {
     d_ff: settings.network ? 4 * settings.d_model : 0,
   };
   const parameters = firstParameters(config, tokens.length, settings.seed), all = [...parameters.values()];
-  const p = (name) => parameters.get(name), random = generator(settings.seed + 1), update = adamW(all);
+  const p = (name) => parameters.get(name), random = generator(hash(`rows ${settings.seed}`)), update = adamW(all);
   const mask = settings.causal ? causal() : undefined;
   const tested = Array.from({ length: TESTED }, ((same) => () => task.draw(same, true))(generator(0)));
   let step = 0;
@@ -88,13 +88,13 @@ export function begin(settings) {
     return { step, loss, tokens: right / count, exact: exact / TESTED };
   }
 
-  // So many steps, or as many as fit into some milliseconds: their losses, and the tests that fell due.
+  // So many steps, or as many as fit into some milliseconds, one at least: their losses, and the tests that fell due.
   function train({ steps = Infinity, ms = Infinity }) {
     const start = performance.now(), losses = [], tests = step ? [] : [test()];
-    while (losses.length < steps && performance.now() - start < ms) {
+    do {
       losses.push(learn());
       if (step % EVERY === 0) tests.push(test());
-    }
+    } while (losses.length < steps && performance.now() - start < ms);
     return { step, losses, tests };
   }
 

@@ -5,7 +5,7 @@ const KEPT = 8; // one in so many inputs is held out
 const ASK = ">", END = "."; // ends an input, and an output whose length differs
 const LETTERS = [..."abcdefghij"], DIGITS = [..."0123456789"];
 const COUNT = 6, DELAY = 4, SIZE = 2; // letters of an input, dots between it and its copy, digits of a number
-const SPAN = 48; // characters that a model of text sees
+const SPAN = 48, LEAST = 16; // characters that a model of text sees, of those held out
 
 const some = (random, from, count) => Array.from({ length: count }, () => from[random.whole(from.length)]);
 const spelt = (number, digits) => [...String(number).padStart(digits, "0")];
@@ -86,6 +86,7 @@ function textTask(text) {
   const letters = [...text], tokens = [...new Set(letters)].sort(), number = new Map(tokens.map((c, id) => [c, id]));
   const ids = letters.map((letter) => number.get(letter)), cut = ids.length - Math.floor(ids.length / KEPT);
   const length = Math.min(SPAN, ids.length - cut);
+  if (length < LEAST) throw new Error(`a text must have at least ${LEAST * KEPT} characters, not ${ids.length}`);
   return {
     tokens, length, joiner: "", running: true,
     draw(random, held) {
