@@ -207,9 +207,10 @@ def test_hostile_texts_stay_texts() -> None:
 
 
 def test_every_text_can_be_read_on_a_phone() -> None:
-    sizes = {int(e.get("font-size", 0)) for e in tree(attention()).iter(f"{SVG}text")}
+    sizes = {int(e.get("font-size", 11)) for e in tree(attention()).iter(f"{SVG}text")}
     phone = 336  # pixels that a widget's drawing has on a screen of 390
     assert sizes and min({*sizes, drawing.SMALL}) * phone / WIDTH >= 10
+    assert f"font-size: {drawing.SMALL}px" in _source.still()  # of a text that says no size
 
 
 def test_texts_are_at_least_as_wide_as_counted_on_average() -> None:

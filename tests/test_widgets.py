@@ -823,7 +823,7 @@ def test_fallbacks(widget: Any) -> None:
     png = base64.b64decode(data["image/png"])
     assert len(png) <= 25_000
     size = tuple(round(80 * inches) for inches in widget.figure_size())
-    assert Image.open(io.BytesIO(png)).size == size and size[0] == 448
+    assert Image.open(io.BytesIO(png)).size == size and size[0] in (360, 448)
     assert png == widget.png()  # the same bytes again
     assert type(widget).__name__ in widget.get_state()["_anywidget_id"]
 
@@ -904,11 +904,14 @@ def test_sources_load_by_file_path() -> None:
         esm, css = module.load(type(widget).__name__)
         assert (esm, css) == (state["_esm"], state["_css"])
         stored = module.stored(type(widget).__name__)
-        assert stored == {trait: state[trait] for trait in ("_anywidget_id", "_esm", "_css")}
+        if "weights" in state:  # which a notebook does not store, nor what computes with them
+            esm, left = re.subn(r"(?m)^const ENGINE = .*;$", 'const ENGINE = "";', esm)
+            assert left == 1
+        assert stored == {"_anywidget_id": state["_anywidget_id"], "_esm": esm, "_css": css}
 
 
 @pytest.mark.parametrize("name", _source.classes())
-def test_a_source_is_one_module(name: str) -> None:
+def test_a_source_is_one_module(name: str, tmp_path: Path) -> None:
     esm, css = _source.load(name)
     assert esm.rstrip().endswith("export default { render };")
     workers = [
@@ -918,10 +921,10 @@ def test_a_source_is_one_module(name: str) -> None:
     assert not any("export " in text for text in workers)
     for text in (esm, *workers):
         assert not re.search(r"^import\b|^\s*//", text, re.MULTILINE)
-        defined = re.findall(
-            r"^(?:export )?(?:async )?(?:function|const|let) (\w+)", text, re.MULTILINE
-        )
-        assert len(defined) == len(set(defined))  # each module in once, no two names alike
+        (tmp_path / "module.mjs").write_text(text)
+        # each module in once, no two names alike, nothing taken out of the middle
+        node = shutil.which("node") or "node"
+        subprocess.run([node, "--check", str(tmp_path / "module.mjs")], check=True)
     assert ".attn " in css and f"/* {name}" not in css
 
 
@@ -939,23 +942,24 @@ def test_both_languages_read_one_list(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_module_travels_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "some.js": 'import SOURCE from "./deep/worker.js" with { type: "text" };\n'
-        'import { inner } from "./deep/inner.js";\nexport default { render };\n',
+        'import { inner } from "./deep/inner.js";\nfunction render() {\n  inner;\n}\n'
+        "const idle = () => {\n  never();\n};\nexport default { render };\n",
         "deep/worker.js": '// Not this.\nimport { inner } from "./inner.js";\nself.x = inner;\n',
-        "deep/inner.js": 'import { outer } from "../outer.js";\nexport const inner = "\\"" + 1;\n',
-        "outer.js": "export function outer() {}\nexport async function later() {}\n",
+        "deep/inner.js": 'import { outer } from "../outer.js";\nexport const inner = "\\"" + outer();\n',
+        "outer.js": "export function outer() {}\nexport async function later() {}\n"
+        "function never() {}\n",
     }
     (tmp_path / "deep").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(_source, "FOLDER", tmp_path)
     esm, _ = _source.load("Some")
-    inner = 'const inner = "\\"" + 1;'
-    outer = "export function outer() {}\nexport async function later() {}\n\nexport "
-    assert esm.startswith(outer + inner) and esm.count("export const inner") == 1
+    inner = 'const inner = "\\"" + outer();'
+    assert esm.startswith(f"export function outer() {{}}\nexport {inner}\n\nconst SOURCE")
+    assert esm.endswith("\nfunction render() {\ninner;\n}\nexport default { render };\n")
     text = re.search(r"^const SOURCE = (.*);$", esm, re.MULTILINE)
     assert text
-    bare = "function outer() {}\nasync function later() {}\n"
-    assert json.loads(text[1]) == f"{bare}\n{inner}\n\nself.x = inner;\n"
+    assert json.loads(text[1]) == f"function outer() {{}}\n{inner}\n\nself.x = inner;\n"
 
 
 def test_a_shared_style_comes_with_its_module() -> None:

@@ -172,6 +172,7 @@ def settle(nb: NotebookNode, stem: str) -> NotebookNode:
     """The executed notebook with nothing in it that would differ the next time."""
     nb = settle_models(nb, stem)
     nb = settle_bertviz(nb, stem)
+    refresh(nb, widget_sources())  # a kernel sends more of a source than is stored
     settle_cells(nb)
     nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}
     nb.metadata.update(kernelspec=KERNEL, language_info=LANGUAGE)

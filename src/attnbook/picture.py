@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from attnbook.drawing import WIDTH, Arrow, Box, Number, Part, Stroke, Words, clean
+from attnbook.drawing import SMALL, WIDTH, Arrow, Box, Number, Part, Stroke, Words, clean
 
 STILL = 520  # pixels that a drawing by itself is wide, where there is room
 REFERENCE = re.compile(r"([A-Za-z][\w-]*)(?:\.(\d+|\*))?")
@@ -216,7 +216,8 @@ def _element(mark: Any, outer: dict[str, str] | None = None) -> str:
         case Words(x, y, words, size, look, anchor):
             values = {"class": f"draw-{look}"} if look else {}
             values |= {} if anchor == "middle" else {"text-anchor": anchor}
-            values |= {"x": _at(x), "y": _at(y + 0.35 * size), "font-size": size}
+            values |= {"x": _at(x), "y": _at(y + 0.35 * size)}
+            values |= {} if size == SMALL else {"font-size": size}
             return f"<text{_attributes(values)}>{escape(words)}</text>"
         case Stroke(points, look, curved, width):
             pairs = [f"{_at(x)} {_at(y)}" for x, y in points]

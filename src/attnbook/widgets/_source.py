@@ -15,6 +15,12 @@ EXPORT = re.compile(r"^export (?=(async )?function|const|let)", re.MULTILINE)
 SHEET = re.compile(r'^@import "([\w./]+)";\n', re.MULTILINE)
 DARK = re.compile(r'^html\[data-theme="dark"\][^{]*(\{[^}]*\}\n)', re.MULTILINE)
 COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of what a page loads
+INDENT = re.compile(r"^ +", re.MULTILINE)
+FUNCTION = re.compile(  # from the left edge to the next line that begins there with a word
+    r"^(?:export )?(?:(?:async )?function (\w+)|const (\w+) = (?:async )?\([^()]*\) =>)"
+    r".*?(?=^\w|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 WIDGET = "\nexport default { render };"
 
 
@@ -29,10 +35,11 @@ def stem(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def load(name: str) -> tuple[str, str]:
-    """ES module and stylesheet of widget class `name`, each as one text."""
+def load(name: str, leave: str = "") -> tuple[str, str]:
+    """ES module and stylesheet of widget class `name`, each as one text; a worker of the file name
+    `leave` stays out."""
     modules: list[Path] = []
-    esm = "\n".join(_with_imports(FOLDER / f"{stem(name)}.js", modules))
+    esm = _lean("\n".join(_with_imports(FOLDER / f"{stem(name)}.js", modules, leave)))
     styles = [FOLDER / "base.css", *(file.with_suffix(".css") for file in modules)]
     return esm, "\n".join(_style(sheet) for sheet in styles if sheet.is_file())
 
@@ -46,8 +53,11 @@ def still() -> str:
 
 
 def stored(name: str) -> dict[str, str]:
-    """What a notebook stores of widget class `name` with each state: where it is, its sources."""
-    esm, css = load(name)
+    """What a notebook stores of widget class `name` with each state: where it is, its sources.
+
+    The model's worker stays out, as its weights do: a kernel that sends them brings it along.
+    """
+    esm, css = load(name, leave="worker.js")
     return {"_anywidget_id": f"attnbook.widgets.{stem(name)}.{name}", "_esm": esm, "_css": css}
 
 
@@ -64,7 +74,20 @@ def _style(sheet: Path) -> str:
     return SHEET.sub(lambda found: _style(sheet.parent / found[1]), sheet.read_text("utf8"))
 
 
-def _with_imports(file: Path, seen: list[Path]) -> list[str]:
+def _lean(source: str) -> str:
+    """The source without what sets lines in, and without the functions of its modules of which
+    nothing else in it speaks."""
+    while idle := [
+        found[0]
+        for found in FUNCTION.finditer(source)
+        if len(re.findall(rf"\b{found[1] or found[2]}\b", source)) == 1
+    ]:
+        for text in idle:
+            source = source.replace(text, "")
+    return INDENT.sub("", source)
+
+
+def _with_imports(file: Path, seen: list[Path], leave: str = "") -> list[str]:
     """The modules that `file` imports, each once, then its own text, with no import line left.
 
     A relative import inside a module that travels as text fails in the browser. Comments stay
@@ -76,10 +99,11 @@ def _with_imports(file: Path, seen: list[Path]) -> list[str]:
     modules: list[str] = []
     for name in IMPORT.findall(text):
         if (other := (file.parent / name).resolve()) not in seen:
-            modules += _with_imports(other, seen)
+            modules += _with_imports(other, seen, leave)
 
     def quoted(found: re.Match[str]) -> str:
-        whole = "\n".join(_with_imports((file.parent / found[2]).resolve(), []))
+        worker = (file.parent / found[2]).resolve()
+        whole = "" if worker.name == leave else _lean("\n".join(_with_imports(worker, [])))
         return f"const {found[1]} = {json.dumps(EXPORT.sub('', whole), ensure_ascii=False)};\n"
 
     return [*modules, TEXT.sub(quoted, COMMENT.sub("", IMPORT.sub("", text)))]

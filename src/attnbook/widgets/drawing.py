@@ -145,7 +145,7 @@ class Drawing(Widget):
         return f"{self.alt}{walk}"
 
     def figure_size(self) -> tuple[float, float]:
-        width = 5.6
+        width = 4.5  # a pixel a unit
         return width, width * self.picture.height / WIDTH + 0.5 * bool(self.title)
 
     def draw(self, figure: Figure) -> None:
