@@ -9,7 +9,7 @@ One module a concern; each has its own `setup`:
 - `weights`: models that run in the page, each a script that is fetched when it is asked for
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
 - `fonts`: icons, mathematics and text, cut down to what the pages show
-- `styles`: one style sheet for all pages
+- `styles`: one style sheet for all pages, with the rules that some page can use
 - `figures`: a warning for every picture without alternative text
 """
 

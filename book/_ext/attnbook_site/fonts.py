@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from fontTools.varLib import instancer
 from sphinx.application import Sphinx
 
 from .places import NPM
@@ -34,8 +35,9 @@ CLASS = re.compile(r"\bfa-[a-z][\w-]*")
 # The theme's style sheet has a rule for each of 1,800 icons.
 STYLE = "styles/pydata-sphinx-theme.css"
 
-# Latin letters whatever the pages show now: a page's script may write any of them.
-LATIN = {*range(0x20, 0x7F), *range(0xA0, 0x180), *map(ord, "–—‘’“”„…′″")}
+# Whatever the pages show now: a page's script may write any of them.
+LATIN = {*range(0x20, 0x7F), *map(ord, "–—‘’“”„…′″")}
+WEIGHTS = (400, 700)  # from text to bold, as book.css says; nothing is lighter or heavier
 
 # It reports each table at a level that Sphinx prints.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
@@ -61,11 +63,13 @@ def used_icons(static: Path, pages: list[Path]) -> set[int]:
 
 
 def cut(source: Path, target: Path, codes: set[int], features: list[str]) -> None:
-    """Write the glyphs for `codes` of the font `source` to `target`, as woff2."""
+    """Write the glyphs for `codes` of the font `source` to `target`, as woff2, in `WEIGHTS`."""
     subsetter = subset.Subsetter(subset.Options(layout_features=features, notdef_outline=True))
     font = TTFont(source, recalcTimestamp=False)
     subsetter.populate(unicodes=codes)
     subsetter.subset(font)
+    if "fvar" in font:
+        font = instancer.instantiateVariableFont(font, {"wght": WEIGHTS})
     font.flavor = "woff2"
     target.parent.mkdir(parents=True, exist_ok=True)
     font.save(target)
