@@ -31,7 +31,6 @@ VARIANTS = [
     {"network": 0},
     {"n_heads": 1},
     {"causal": 0},
-    {"norm": "none"},
     {"task": "add", "steps": 1000},
     {"task": "add_reversed", "steps": 1000},
 ]
@@ -52,7 +51,7 @@ def run(**settings: object) -> Iterator[dict]:
 SETTINGS = [
     Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 6)
 ]
-EXPERIMENT = Experiment("laboratory", SETTINGS, run, ("loss", "exact"), "0.003")
+EXPERIMENT = Experiment("laboratory", SETTINGS, run, ("loss", "exact"), "0.003 0.01")
 
 if __name__ == "__main__":
     EXPERIMENT.store()

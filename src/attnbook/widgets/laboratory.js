@@ -30,30 +30,28 @@ function render({ model, el }) {
   const halt = button("Stop", () => finish(true)), progress = h("p", { className: "attn-note attn-progress" });
   go.classList.add("attn-go");
   const loss = makeChart("loss on held-out items, nats a token", (test) => test.loss);
-  const right = makeChart("held-out items that are right", rightOf, (x) => x), key = h("p", { className: "attn-note" });
+  const right = makeChart("held-out items that are right", rightOf, (x) => x);
+  const lead = h("p", { className: "attn-lead" }), key = h("p", { className: "attn-note attn-keys" });
   const item = h("input", { type: "text", maxLength: 120, spellcheck: false, autocomplete: "off", oninput: () => {
     items[now().task] = item.value;
     look(true);
   } });
   const answer = h("div", { className: "attn-said" }), note = h("p", { className: "attn-note" });
-  const text = h("textarea", { rows: 4, maxLength: LETTERS, spellcheck: false, "aria-label": "The text to learn", onchange: () => {
-    if (text.value.length < LEAST) return void (text.value = model.get("text"));
-    finish(true);
-    put(model, { text: text.value });
-  } });
-  const maps = makeMaps(el, (n) => { chosen = n; drawMaps(); });
+  const text = h("textarea", {
+    rows: 4, maxLength: LETTERS, spellcheck: false, "aria-label": "The text to learn", onchange: take,
+  });
+  const maps = makeMaps((n) => { chosen = n; drawMaps(); });
   const fold = (summary, ...inside) => h("details", {}, h("summary", {}, summary), ...inside);
   const parts = fold("Change the model", controls.node, note), heads = fold("Where it looks, head by head", maps.node);
-  const save = button("Download as CSV", () => download("laboratory.csv", csv(runs)));
   const kept = fold("Your runs", ledger.node, h("p", { className: "attn-note" },
-    "Right on average: over the whole run, so that learning sooner counts. A bet is settled by it; within 3 % is the same."), save);
+    "Right on average: over the whole run, so that learning sooner counts. It settles a bet; within 3 % is the same."),
+  button("Download as CSV", () => download("laboratory.csv", csv(runs))));
   heads.addEventListener("toggle", drawMaps);
   const heard = h("p", { className: "attn-heard", role: "status", "aria-live": "polite" });
   const state = stateControls(el, model.get("name"), read, write);
   const root = h("div", { className: "attn attn-laboratory", role: "group", "aria-label": title || "Laboratory" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
-    h("p", { className: "attn-lead" }, "Press Run: a small Transformer learns here, in your page, from examples alone."),
-    h("div", { className: "attn-row" }, controls.task, go, step, five, halt), text, bets.node, progress,
+    lead, h("div", { className: "attn-row" }, controls.task, go, step, five, halt), text, bets.node, progress,
     h("div", { className: "attn-charts" }, loss.node, right.node), key,
     h("label", { className: "attn-field attn-item" }, h("span", {}, "ask it"), item), answer,
     parts, heads, kept, heard, state.bar);
@@ -69,6 +67,14 @@ function render({ model, el }) {
   }
   function write(state) {
     change(Object.fromEntries(choices.map(({ name }) => [name, state[name]?.[0]])));
+  }
+  function take() {
+    if (text.value.length < LEAST) {
+      heard.textContent = progress.textContent = `A text to learn has ${LEAST} characters at least: this one has not.`;
+      return void (text.value = model.get("text"));
+    }
+    finish(true);
+    put(model, { text: text.value.toWellFormed?.() ?? text.value });
   }
   function pause(paused) {
     active.paused = paused;
@@ -91,15 +97,17 @@ function render({ model, el }) {
   }
   async function begin(count) {
     close();
-    const settings = now(), other = rival(runs, settings.task), given = { text: model.get("text"), table: model.get("table") };
+    const settings = now(), other = rival(runs, settings.task);
     const students = Array.from({ length: count }, (_, n) => (
       { client: start(ENGINE), busy: false, record: { seed: settings.seed + n, losses: [], tests: [] } }));
-    const run = { number: runs.length + 1, settings, seeds: students.map(({ record }) => record), bet: other ? bets.taken() : null };
-    const mine = (active = { run, other, students, paused: true, over: false, ms: 0, size: 0, length: 0 });
+    const seeds = students.map(({ record }) => record), bet = other ? bets.taken() : null;
+    const run = { number: runs.length + 1, settings, seeds, bet };
+    const mine = (active = { run, other, students, paused: true, over: false, ms: 0, size: 0, length: 0, error: "" });
     runs.push(run);
     try {
-      const made = await Promise.all(students.map(({ client, record: { seed } }) => client.call("begin", { ...settings, seed, ...given })));
-      Object.assign(mine, made[0]);
+      const given = { ...settings, text: model.get("text"), table: model.get("table") };
+      const made = students.map(({ client, record: { seed } }) => client.call("begin", { ...given, seed }));
+      Object.assign(mine, (await Promise.all(made))[0]);
     } catch (error) {
       fail(mine, error);
     }
@@ -111,7 +119,7 @@ function render({ model, el }) {
   async function follow(student, mine) {
     if (student.busy) return;
     student.busy = true;
-    const steps = mine.run.settings.steps, goes = () => mine === active && !mine.over && !mine.paused && !document.hidden;
+    const { steps } = mine.run.settings, goes = () => mine === active && !mine.over && !mine.paused && !document.hidden;
     while (goes() && student.record.losses.length < steps) {
       await teach(student, mine, { ms: SLICE, steps: steps - student.record.losses.length });
       if (student === mine.students[0]) look();
@@ -150,8 +158,8 @@ function render({ model, el }) {
   }
   function fail(mine, error) {
     if (mine !== active || mine.over) return;
+    mine.error = error.message;
     finish(true);
-    progress.textContent = `The training stopped: ${error.message}.`;
   }
   function close() {
     for (const { client } of active?.students ?? []) client.stop();
@@ -175,40 +183,49 @@ function render({ model, el }) {
   const latest = () => runs.findLast((run) => run.settings.task === now().task);
   const compared = () => runs.findLast((run) => run.settings.task === now().task && run !== latest());
   function draw() {
-    const settings = now(), running = Boolean(active && !active.over), mine = runs.filter((run) => run.settings.task === settings.task);
+    const settings = now(), running = Boolean(active && !active.over);
+    lead.textContent = runs.some((run) => !run.stored && run !== active?.run) || active?.over
+      ? "Now change one thing, bet on what it does, and run again."
+      : "Press Run: a small Transformer learns here, in your page, from examples alone.";
     controls.draw(settings);
     go.textContent = !running ? "Run" : active.paused ? "Continue" : "Pause";
     step.disabled = running && (!active.paused || active.students.length > 1);
-    [five.disabled, halt.hidden] = [running, !running];
-    text.hidden = settings.task !== "text";
+    [five.disabled, halt.hidden, text.hidden, kept.hidden] = [running, !running, settings.task !== "text", !runs.length];
     if (text !== document.activeElement) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
     bets.draw(running ? null : rival(runs, settings.task));
-    drawProgress();
-    const shown = mine.slice(-1 - SHOWN), longest = Math.max(settings.steps, ...shown.map(lastStep));
-    const curves = shown.map((run) => ({ seeds: run.seeds, look: lookOf(run), noise: run === latest() ? run.seeds[0].losses : [] }));
-    const said = shown.map((run) => `Run ${run.number}: loss ${format(told(run).loss, 2)}, ${percent(told(run).right)} right`).join(". ");
-    loss.draw(curves, longest, said);
-    right.draw(curves.map((each) => ({ ...each, noise: [] })), longest, said);
-    key.replaceChildren(...shown.flatMap((run) => [h("i", { className: `attn-swatch ${lookOf(run)}` }),
-      `run ${run.number}${run.stored ? ", made before" : run === active?.run && running ? ", now" : ""}  `]));
-    key.append(curves.at(-1)?.noise.length ? "Thin: loss of each step." : "", shown.some(({ seeds }) => seeds.length > 1) ? " A band: from the least to the largest of its seeds." : "");
+    progress.textContent = drawProgress();
+    drawCurves(settings, running);
     ledger.draw(runs, lookOf);
-    kept.hidden = !runs.length;
-    note.textContent = [active && active.run.settings === settings && active.size
-      ? `${active.size.toLocaleString("en")} parameters, rows of ${active.length} tokens.` : "",
-    settings.causal ? "" : "Without the mask a place sees the token that it should predict: training finds it there, and writing does not.",
-    ].join(" ");
+    const made = active?.run.settings === settings && active.size;
+    note.textContent = (made ? `${made.toLocaleString("en")} parameters, rows of ${active.length} tokens. ` : "")
+      + (settings.causal ? "" : "Without the mask a place sees the token that it should predict: training finds it there, "
+        + "and writing, where nothing stands there yet, does not.");
     drawAnswer(answer, seen);
   }
+  function drawCurves({ task, steps }, running) {
+    const shown = runs.filter((run) => run.settings.task === task).slice(-1 - SHOWN);
+    const longest = Math.max(steps, ...shown.map(lastStep)), noisy = latest()?.seeds[0].losses ?? [];
+    const curves = shown.map((run) => ({ seeds: run.seeds, look: lookOf(run) }));
+    const said = shown.map((run) => [run.number, told(run)])
+      .map(([number, { loss: x, right: share }]) => `Run ${number}: loss ${format(x, 2)}, ${percent(share)} right`).join(". ");
+    loss.draw(curves.map((each, n) => (shown[n] === latest() ? { ...each, noise: noisy } : each)), longest, said);
+    right.draw(curves, longest, said);
+    const named = (run) => h("span", {}, h("i", { className: `attn-swatch ${lookOf(run)}` }),
+      `run ${run.number}${run.stored ? ", made before" : running && run === active.run ? ", now" : ""}`);
+    key.replaceChildren(...shown.map(named), noisy.length ? "Thin: the loss of each step." : "",
+      shown.some(({ seeds }) => seeds.length > 1) ? "A band: from the least to the largest of its seeds." : "");
+  }
   function drawProgress() {
-    if (!active) return (progress.textContent = `Task: ${TASKS[now().task]}. Nothing has been trained yet.`);
-    const { run, students, ms, over, paused } = active, [{ losses }] = run.seeds, { right: share } = told(run);
+    if (!active) return `Task: ${TASKS[now().task]}. Nothing has been trained yet.`;
+    const { run, students, ms, over, paused, error } = active, [{ losses }] = run.seeds, before = runs[runs.indexOf(run) - 1];
+    if (error) return `The training stopped: ${error}.`;
+    const since = before ? changes(run.settings, before.settings).join("; ") : "";
     const steps = Math.min(...run.seeds.map((each) => each.losses.length));
-    const since = runs.indexOf(run) > 0 ? changes(run.settings, runs[runs.indexOf(run) - 1].settings) : [];
-    progress.textContent = `Run ${run.number}${since.length ? ` (${since.join("; ")})` : ""}, step ${steps} of ${run.settings.steps}`
-      + `${students.length > 1 ? ` of each of ${students.length} seeds` : ""}: loss ${losses.length ? format(losses.at(-1), 3) : "–"}, `
-      + `${percent(share)} of held-out items right, ${format(ms / 1000, 1)} s${over ? ". Over." : paused ? ". Paused." : ""}`;
+    return `Run ${run.number}${since ? ` (${since})` : ""}: step ${steps} of ${run.settings.steps}`
+      + `${students.length > 1 ? `, each of ${students.length} seeds` : ""}, loss ${losses.length ? format(losses.at(-1)) : "–"}, `
+      + `${percent(told(run).right)} of held-out items right, ${format(ms / 1000, 1)} s`
+      + `${over ? ". Over." : paused ? ". Paused." : "."}`;
   }
   function drawMaps() {
     if (heads.open && seen?.weights) maps.draw(seen, chosen);
@@ -218,7 +235,8 @@ function render({ model, el }) {
   const ask = onceAFrame(draw), wake = () => active && !active.over && !active.paused && resume();
   document.addEventListener("visibilitychange", wake);
   const themed = () => (ask(), drawMaps());
-  const stop = live({ model, el, root, state, ask, changes: { settings: ask, text: ask }, themed, box: maps.node, sized: drawMaps, render });
+  const changed = { settings: ask, text: ask };
+  const stop = live({ model, el, root, state, ask, changes: changed, themed, box: maps.node, sized: drawMaps, render });
   return () => {
     document.removeEventListener("visibilitychange", wake);
     close();

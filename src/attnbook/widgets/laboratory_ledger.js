@@ -1,5 +1,5 @@
-// The laboratory's runs as a ledger: what changed, how good each was, who won a bet; no DOM. A run is { number, settings,
-// seeds, bet, stored }; each of its seeds has { seed, losses, tests }, and a test { step, loss, exact, tokens }.
+// The laboratory's runs as a ledger: what changed, how good each was, who won a bet; no DOM. A run is { number,
+// settings, seeds, bet, result }; each of its seeds { seed, losses, tests }, and a test { step, loss, exact, tokens }.
 import { called, choices } from "./laboratory_settings.js";
 
 export const SAME = 0.03; // shares of right answers closer than this are called the same
@@ -50,10 +50,11 @@ export function told(run) {
 
 // A line a test of each seed, with all settings, for a spreadsheet.
 export function csv(runs) {
-  const names = choices.map(({ name }) => name), head = ["run", ...names, "step", "loss", "exact", "tokens", "bet", "result"];
-  const lines = runs.flatMap((run) => run.seeds.flatMap(({ seed, tests }) => tests.map((test) => [
-    run.number, ...names.map((name) => (name === "seed" ? seed : run.settings[name])),
-    test.step, test.loss, test.exact ?? "", test.tokens, run.bet ?? "", run.result ?? "",
-  ].join(","))));
-  return [head.join(","), ...lines, ""].join("\n");
+  const names = choices.map(({ name }) => name), tested = ["step", "loss", "exact", "tokens"];
+  const lines = runs.flatMap(({ number, settings, seeds, bet, result }) => seeds.flatMap(({ seed, tests }) =>
+    tests.map((test) => {
+      const set = names.map((name) => (name === "seed" ? seed : settings[name]));
+      return [number, ...set, ...tested.map((name) => test[name] ?? ""), bet ?? "", result ?? ""].join(",");
+    })));
+  return [["run", ...names, ...tested, "bet", "result"].join(","), ...lines, ""].join("\n");
 }

@@ -10,9 +10,9 @@ const CHOICES = [
   ["causal", "causal mask", [0, 1], 1],
   ["network", "feed-forward network", [0, 1], 1],
   ["activation", "activation", ["relu", "gelu_tanh"], "relu"],
-  ["lr", "learning rate", [0.0003, 0.001, 0.003, 0.01, 0.03], 0.003],
+  ["lr", "learning rate", [0.0003, 0.001, 0.003, 0.01, 0.03], 0.01],
   ["batch", "rows a step", [8, 16, 32, 64], 32],
-  ["steps", "steps", [100, 200, 400, 600, 1000, 2000], 600],
+  ["steps", "steps", [100, 200, 400, 600, 1000, 2000], 400],
   ["seed", "seed", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 1]
 ];
 

@@ -14,7 +14,9 @@ export function makeControls(change) {
     return { name, values, ...field };
   });
   const [task, ...rest] = lists, node = h("div", { className: "attn-settings" }, ...rest.map((each) => each.node));
-  const draw = (settings) => lists.forEach(({ name, values, list }) => (list.selectedIndex = values.indexOf(settings[name])));
+  function draw(settings) {
+    for (const { name, values, list } of lists) list.selectedIndex = values.indexOf(settings[name]);
+  }
   return { task: task.node, node, draw };
 }
 
@@ -28,7 +30,7 @@ export function makeBets() {
   const node = h("fieldset", { className: "attn-bets" }, legend, ...options.map((option) => option.node));
   function draw(other) {
     node.hidden = !other;
-    if (other) legend.textContent = `Your bet: beside run ${other.number}, the next one will be`;
+    if (other) legend.textContent = `Your bet: compared with run ${other.number}, the next will be`;
   }
   function taken() { // and the next bet is open
     const bet = options.find(({ input }) => input.checked).input.value;
@@ -38,27 +40,31 @@ export function makeBets() {
   return { node, draw, taken };
 }
 
-// `use` gets the settings of a run that the reader takes up again.
+// What the ledger says of a bet and of how the run went.
+function settledBet({ bet, result = "…" }) {
+  if (!bet) return result === "…" ? "–" : `no bet: ${result}`;
+  return `${bet}: ${result}${result === "…" ? "" : bet === result ? " ✓" : " ✗"}`;
+}
+
+// `use` gets the settings of a run that the reader takes up again; `looks` says how a run is drawn.
 export function makeLedger(use) {
-  const body = h("tbody");
   const heads = ["run", "what changed", "right at the end", "right on average", "95 % after", "loss", "your bet", ""];
-  const node = h("div", { className: "attn-ledger", role: "region", tabIndex: 0, "aria-label": "Your runs" }, h("table", {},
-    h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)))), body));
+  const body = h("tbody"), row = (...cells) => h("tr", {}, ...cells), cell = (...inside) => h("td", {}, ...inside);
+  const head = h("thead", {}, row(...heads.map((text) => h("th", { scope: "col" }, text))));
+  const node = h("div", { className: "attn-ledger", role: "region", tabIndex: 0, "aria-label": "Your runs" },
+    h("table", {}, head, body));
   function draw(runs, looks) {
     body.replaceChildren(...runs.map((run, n) => {
-      const { right, score, good, loss, steps } = told(run);
-      const since = n ? changes(run.settings, runs[n - 1].settings) : [];
-      const first = `${TASKS[run.settings.task]}, ${run.settings.n_layers} layers of ${run.settings.d_model}`;
-      const what = n === 0 ? first : since.join("; ") || "nothing";
-      const many = run.seeds.length > 1 ? `, ${run.seeds.length} seeds` : "";
-      const bet = run.bet ? `${run.bet}: ${run.result ?? "…"}${run.result ? (run.result === run.bet ? " ✓" : " ✗") : ""}` : run.result ?? "–";
-      const swatch = h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" });
-      return h("tr", {}, h("th", { scope: "row" }, swatch, String(run.number)),
-        h("td", { className: "attn-what" }, what, many, run.stored ? " (made before)" : ""),
-        h("td", {}, percent(right)), h("td", {}, percent(score)),
-        h("td", {}, good ? `${good} steps` : "never"), h("td", {}, steps ? format(loss, loss < 0.1 ? 3 : 2) : "–"),
-        h("td", { className: "attn-bet" }, run.bet || run.result ? bet : "–"),
-        h("td", {}, h("button", { type: "button", "aria-label": `Set run ${run.number}'s switches`, onclick: () => use(run.settings) }, "set")));
+      const { settings, seeds, stored, number } = run, { right, score, good, loss, steps } = told(run);
+      const first = `${TASKS[settings.task]}, ${settings.n_layers} layers of ${settings.d_model}`;
+      const what = n ? changes(settings, runs[n - 1].settings).join("; ") || "nothing" : first;
+      const more = [seeds.length > 1 ? `${seeds.length} seeds` : "", stored ? "made before" : ""].filter(Boolean);
+      const again = { type: "button", "aria-label": `Set the switches of run ${number}`, onclick: () => use(settings) };
+      return row(
+        h("th", { scope: "row" }, h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" }), String(number)),
+        cell(what, more.length ? ` (${more.join(", ")})` : ""), cell(percent(right)), cell(percent(score)),
+        cell(good ? `${good} steps` : "never"), cell(steps ? format(loss, loss < 0.1 ? 3 : 2) : "–"),
+        cell(settledBet(run)), cell(h("button", again, "set")));
     }));
   }
   return { node, draw };

@@ -5,6 +5,8 @@ import { format, shade, visible, within } from "./math.js";
 import { axis, curve, plot, trace } from "./plot.js";
 import { h, svg, token } from "./ui.js";
 
+const LARGE = 440; // pixels that the opened head is wide, at most
+
 export const percent = (share) => (Number.isFinite(share) ? `${format(100 * share, 0)} %` : "–");
 
 // Curves of runs over their steps. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is
@@ -37,8 +39,8 @@ export function makeChart(title, get, scale) {
       return parts;
     });
     picture.replaceChildren(...lines);
-    const marks = scale ? [0, 0.5, 1].map((y) => [y, percent(y)])
-      : Array.from({ length: Math.floor(high) - low + 1 }, (_, n) => [at(10 ** (low + n)), String(Number((10 ** (low + n)).toPrecision(1)))]);
+    const decades = Array.from({ length: Math.floor(high) - low + 1 }, (_, n) => Number(`1e${low + n}`));
+    const marks = scale ? [0, 0.5, 1].map((y) => [y, percent(y)]) : decades.map((x) => [at(x), String(x)]);
     ticks.replaceChildren(...marks.map(([y, text]) => {
       const mark = h("span", {}, text);
       mark.style.bottom = `${100 * y}%`;
@@ -60,26 +62,29 @@ function thinned(losses) {
   return out;
 }
 
-// What the model makes of the reader's own item: tokens of its output, those that are wrong crossed out.
+// What the model makes of the reader's own item: tokens of its output, those that are wrong struck through.
 export function drawAnswer(node, look) {
-  if (!look) return node.replaceChildren(h("p", { className: "attn-note" }, "Press Run: the answer comes as it learns."));
-  if (look.error) return node.replaceChildren(h("p", { className: "attn-note" }, look.error));
-  const { output, wanted, held, joiner } = look;
-  const wrong = (n) => wanted !== null && output[n] !== wanted[n];
-  const chips = output.map((text, n) => h(wrong(n) ? "s" : "span", { className: "attn-out" }, token(visible(text))));
-  const right = wanted && wanted.length === output.length && !output.some((_, n) => wrong(n));
-  const verdict = !wanted ? [] : right ? [h("b", { className: "attn-right" }, " ✓ right")]
-    : [h("b", { className: "attn-wrong" }, " ✗ wrong"), `, it should be ${wanted.join(joiner)}`];
-  const seen = held === undefined ? "" : held ? " Held out: no such row is trained on." : " Such rows may have been trained on.";
-  node.replaceChildren(h("p", { className: "attn-answer" }, ...(wanted ? chips : [h("span", { className: "attn-flow" }, output.join(""))])),
-    h("p", { className: "attn-note" }, "The model's answer", ...verdict, ".", seen));
+  const say = (...words) => h("p", { className: "attn-note" }, ...words);
+  if (!look) return node.replaceChildren(say("Press Run: the answer comes as it learns."));
+  if (look.error) return node.replaceChildren(say(look.error));
+  const { input, output, wanted, held, joiner } = look;
+  if (!wanted) {
+    const flow = h("p", { className: "attn-flow" }, input.join(""), h("b", {}, output.join("")));
+    return node.replaceChildren(flow, say("How the model goes on: the likeliest character, again and again."));
+  }
+  const wrong = output.map((text, n) => wanted[n] !== text), right = wanted.length === output.length && !wrong.includes(true);
+  const chips = output.map((text, n) => h(wrong[n] ? "s" : "span", { className: "attn-out" }, token(visible(text))));
+  const verdict = right ? [h("b", { className: "attn-right" }, "✓ right")]
+    : [h("b", { className: "attn-wrong" }, "✗ wrong"), `, it should be ${wanted.join(joiner)}`];
+  node.replaceChildren(h("p", { className: "attn-answer" }, ...chips), say("The model's answer: ", ...verdict, ". ",
+    held ? "This item is held out: no run is trained on it." : "This item is not held out: a run may have seen it."));
 }
 
 // All heads as small maps, and one of them large with its tokens. `choose` gets the number of one that was pressed.
-export function makeMaps(root, choose) {
+export function makeMaps(choose) {
   const small = h("div", { className: "attn-small", role: "group", "aria-label": "Heads" });
-  const large = h("canvas", { className: "attn-large", role: "img" }), readout = h("p", { className: "attn-readout" });
-  const node = h("div", {}, small, large, readout);
+  const large = h("canvas", { role: "img" }), readout = h("p", { className: "attn-readout" });
+  const node = h("div", { className: "attn-maps" }, small, h("div", {}, large, readout));
   let buttons = [], last = null, at = null;
   large.addEventListener("pointermove", (event) => at && tell(cellAt(at, event.offsetX, event.offsetY)));
   large.addEventListener("pointerleave", () => last && tell({ i: -1, j: -1 }));
@@ -92,10 +97,10 @@ export function makeMaps(root, choose) {
   }
 
   function draw({ input, output, weights: { data, shape: [layers, heads, n] } }, chosen) {
-    const theme = readTheme(root), names = [...input, ...output], size = n * n;
+    const theme = readTheme(node), names = [...input, ...output], size = n * n;
     if (buttons.length !== layers * heads) {
       buttons = Array.from({ length: layers * heads }, (_, k) => h("button", {
-        type: "button", "aria-label": `layer ${Math.floor(k / heads) + 1}, head ${(k % heads) + 1}`, onclick: () => choose(k),
+        type: "button", onclick: () => choose(k), "aria-label": `layer ${Math.floor(k / heads) + 1}, head ${(k % heads) + 1}`,
       }, h("canvas")));
       small.replaceChildren(...buttons);
       small.style.setProperty("--heads", heads);
@@ -105,12 +110,13 @@ export function makeMaps(root, choose) {
       button.setAttribute("aria-pressed", k === open);
       const canvas = Object.assign(button.firstChild, { width: n, height: n }), ctx = canvas.getContext("2d");
       for (let c = 0; c < size; c++) {
-        ctx.fillStyle = theme.colours[shade(data[k * size + c], 1.001)].css;
+        ctx.fillStyle = theme.colours[shade(LEVELS * data[k * size + c], LEVELS)].css;
         ctx.fillRect(c % n, Math.floor(c / n), 1, 1);
       }
     });
     const map = Array.from({ length: size }, (_, c) => Math.round(LEVELS * data[open * size + c]));
-    at = layout(large.getContext("2d"), Math.max(200, node.clientWidth || 320), names, names, ["asks", "is looked at"], theme);
+    const width = Math.min(LARGE, node.clientWidth || LARGE);
+    at = layout(large.getContext("2d"), width, names, names, ["asks", "looked at"], theme);
     last = { names, map, theme, cells: drawCells(at, map, LEVELS, theme) };
     large.setAttribute("aria-label", `Weights of ${buttons[open].getAttribute("aria-label")}`);
     tell({ i: -1, j: -1 });
