@@ -37,7 +37,7 @@ class DataSettings:
     vocab_size: int = 1024
 
     def __post_init__(self) -> None:
-        check_range(0.0, 0.9, held_out=self.held_out)
+        check_range(0.001, 0.9, held_out=self.held_out)
         check_whole(257, vocab_size=self.vocab_size)
 
 
@@ -75,6 +75,7 @@ class OptimizerSettings:
 
     def __post_init__(self) -> None:
         check_range(0.0, 1.0, warmup=self.warmup, decay=self.decay, end=self.end)
+        check_range(0.0, float("inf"), lr=self.lr)
         if not self.clip > 0:
             raise ValueError(f"clip must be above 0, got {self.clip}")
 

@@ -27,7 +27,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env, reduce
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 
@@ -89,17 +89,21 @@ class Evaluate:
 
     Several processes share the parts; all must call it.
 
+    Raises:
+        ValueError: if a part would have less than a token to predict.
+
     Source: Gao et al. 2020, section 3.1.
     """
 
     def __init__(self, ids: np.ndarray, tokenizer: Tokenizer, settings: Settings):
         self.settings, self.bytes = settings.train, token_bytes(tokenizer)
-        n = self.settings.evaluate_tokens // STRETCHES
+        if not (most := (len(ids) - 1) // STRETCHES):
+            raise ValueError(f"held-out text must have over {STRETCHES} tokens, got {len(ids)}")
+        n = min(most, max(1, self.settings.evaluate_tokens // STRETCHES))
         begins = [i * (len(ids) - 1) // STRETCHES for i in range(STRETCHES)]
-        most = (len(ids) - 1) // STRETCHES
-        self.parts = [ids[begin : begin + max(1, min(n, most)) + 1] for begin in begins]
+        self.parts = [ids[begin : begin + n + 1] for begin in begins]
 
-    def __call__(self, model: TransformerDecoder) -> float:
+    def __call__(self, model: nn.Module) -> float:
         """Of this model, which is left in evaluation mode."""
         state, chosen = processes(), self.settings
         device, bits, read = cast(torch.device, state.device), 0.0, 0
@@ -131,7 +135,7 @@ class Log:
         tokens: of an update.
     """
 
-    def __init__(self, path: Path, evaluate: Callable[[Any], float], every: int, tokens: int):
+    def __init__(self, path: Path, evaluate: Callable[[nn.Module], float], every: int, tokens: int):
         self.path, self.evaluate, self.every, self.tokens = path, evaluate, every, tokens
         self.goes_on, self.begin = False, 0.0
 
@@ -216,7 +220,7 @@ def learn(
 def steps_in(
     model: TransformerDecoder,
     ids: np.ndarray,
-    evaluate: Callable[[TransformerDecoder], float],
+    evaluate: Callable[[nn.Module], float],
     settings: Settings,
     begun: float,
 ) -> int:
