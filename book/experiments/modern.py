@@ -29,7 +29,7 @@ from attnbook.transformer import TransformerDecoder
 
 SMALL = read_settings("small")
 CONTEXT, ROWS = SMALL.train.context, SMALL.train.batch
-STEPS, WARMUP, TURNS, BEGINNING = 250, 0.02, 4, 4000
+STEPS, WARMUP, TURNS, BEGINNING = 400, 0.02, 4, 4000
 WIDER = {"gated": False, "d_ff": SMALL.model.d_ff * 3 // 2}
 LESS: dict[str, dict[str, Any]] = {  # what the model then has
     "nothing": {},
