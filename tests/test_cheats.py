@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -93,6 +94,14 @@ def test_an_assert_of_a_library_sees_no_cheat(tmp_path):
     cells = [*CELLS[:2], (hidden, ("C01",))]
     said = judged(tmp_path, ("C01", "doubled", "torch.eye(3,", "torch.ones((3, 3),"), cells=cells)
     assert "C01, doubled: STOPS: AssertionError" in said[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process splits by fork")
+def test_a_process_may_wait_for_its_copies_for_longer_than_it_may_work(monkeypatch):
+    monkeypatch.setattr(cheats, "PATIENCE", 2)
+    nap = lambda: time.sleep(1) or "rested "  # noqa: E731
+    assert cheats.split(lambda: "".join(cheats.split(nap) for _ in range(3))) == 3 * "rested "
+    assert "took 2 s" in cheats.split(lambda: time.sleep(60))
 
 
 def test_every_claim_that_a_chapter_shows_has_two_cheats_that_fit_it():
