@@ -135,9 +135,14 @@ def score(model: TransformerDecoder, pieces: BytePair, some: list[str]) -> float
 
 
 def packed(some: list[str]) -> dict[str, float]:
-    """The same by programs that compress files, all texts as one file."""
-    data = "\n".join(some).encode()
-    return {name: round(8 * len(pack(data)) / len(data), 4) for name, pack in PACKERS.items()}
+    """The same by programs that compress files, all texts as one file.
+
+    "xz_after" is what xz adds for these texts to a file that holds those of training.
+    """
+    data, read = ("\n".join(part).encode() for part in (some, texts("train")))
+    sizes = {name: len(pack(data)) for name, pack in PACKERS.items()}
+    sizes["xz_after"] = len(lzma.compress(read + data)) - len(lzma.compress(read))
+    return {name: round(8 * size / len(data), 4) for name, size in sizes.items()}
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ from attnbook.transformer import TransformerDecoder
 
 SMALL = read_settings("small")
 CONTEXT, ROWS = SMALL.train.context, SMALL.train.batch
-STEPS, WARMUP, TURNS, BEGINNING = 400, 0.02, 4, 4000
+STEPS, WARMUP, TURNS, BEGINNING = 250, 0.02, 4, 4000
 WIDER = {"gated": False, "d_ff": SMALL.model.d_ff * 3 // 2}
 LESS: dict[str, dict[str, Any]] = {  # what the model then has
     "nothing": {},
@@ -111,7 +111,7 @@ def run(without: str, seed: int) -> Iterator[dict]:
     }
 
 
-RATES_TRIED = "Muon 0.005 0.01 0.02, AdamW 0.002 0.004 0.008, plain 0.001 0.002 0.004"
+RATES_TRIED = "all 0.01 0.02, without Muon 0.002 0.004 0.008, plain 0.001 0.002 0.004"
 EXPERIMENT = Experiment("modern", SETTINGS, run, ("bits",), RATES_TRIED)
 
 if __name__ == "__main__":

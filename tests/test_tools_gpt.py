@@ -1,0 +1,77 @@
+"""The stored GPT is what `make gpt` makes: its data, its beginning, its scores, what it wrote."""
+
+import gzip
+from functools import cache
+from typing import Any
+
+import pytest
+
+from attnbook import int8
+from attnbook.pretrained import SOTU_GPT, sotu_gpt
+from attnbook.tokenizers import BytePair
+from attnbook.transformer import TransformerDecoder
+from tools import gpt
+
+SAID = int8.said(SOTU_GPT)
+TOLD = SAID["bits_per_byte"]
+BEGINNING = 3000  # bytes of each held-out speech that a quick look reads
+
+
+@cache
+def _stored() -> tuple[TransformerDecoder, BytePair]:
+    return sotu_gpt()
+
+
+@pytest.fixture
+def stored(asset: Any) -> tuple[TransformerDecoder, BytePair]:
+    asset("sotu")
+    return _stored()
+
+
+def test_the_file_is_small_and_says_what_made_it() -> None:
+    assert SOTU_GPT == gpt.PATH and len(gzip.compress(SOTU_GPT.read_bytes())) <= 1_150_000
+    assert SAID["command"] == gpt.COMMAND and SAID["seed"] == gpt.SEED
+    assert SAID["steps"] == gpt.STEPS == gpt.EVERY * len(SAID["losses"])
+    assert 600 < SAID["seconds"] < 6000
+    assert set(SAID["versions"]) == {"python", "attnbook", "torch", "numpy"}
+    assert _stored()[0].stack.config == gpt.CONFIG
+    assert SAID["losses"] == sorted(SAID["losses"], reverse=True)
+
+
+def test_it_learnt_from_this_data_by_this_recipe(stored: tuple[TransformerDecoder, Any]) -> None:
+    assert SAID["data"] == gpt.data_hash()
+    assert gpt.tokenizer().merges == stored[1].merges
+    losses = gpt.learn(gpt.untrained(), steps=2)
+    assert losses == pytest.approx(SAID["first_losses"][:2], abs=1e-3)
+
+
+@pytest.mark.full
+def test_its_scores_are_true(stored: tuple[TransformerDecoder, BytePair]) -> None:
+    texts = gpt.texts("validation")
+    assert gpt.score(*stored, texts) == pytest.approx(TOLD["model"], abs=0.002)
+    packed = gpt.packed(texts)
+    assert packed == pytest.approx({name: TOLD[name] for name in packed}, abs=0.002)
+
+
+def test_the_score_of_a_slice_is_near(stored: tuple[TransformerDecoder, BytePair]) -> None:
+    texts = [text[:BEGINNING] for text in gpt.texts("validation")]
+    assert gpt.score(*stored, texts) == pytest.approx(TOLD["model"], abs=0.15)
+    assert gpt.score(gpt.untrained().eval(), stored[1], texts[:2]) > TOLD["model"] + 1
+
+
+def test_it_needs_fewer_bits_than_what_compresses_files() -> None:
+    assert TOLD["model"] < 0.9 * min(TOLD[name] for name in (*gpt.PACKERS, "xz_after"))
+    assert abs(TOLD["model"] - TOLD["float32"]) < 0.01
+    assert TOLD["untrained"] > TOLD["gzip"]
+
+
+def test_it_wrote_while_it_learnt(stored: tuple[TransformerDecoder, BytePair]) -> None:
+    samples = SAID["samples"]
+    assert list(samples) == [str(step) for step in gpt.SAMPLED] and SAID["prompt"] == gpt.PROMPT
+    known = set(" ".join(gpt.texts("train")).split())
+
+    def words(text: str) -> float:
+        return sum(word in known for word in text.split()) / len(text.split())
+
+    assert words(samples["0"]) + 0.2 < words(samples[str(gpt.STEPS)]) > 0.8
+    assert gpt.sample(gpt.untrained().eval(), stored[1]) == samples["0"]
