@@ -28,12 +28,12 @@ from attnbook.transformer import TransformerDecoder
 
 SMALL = read_settings("small")
 CONTEXT, ROWS = SMALL.train.context, SMALL.train.batch
-STEPS, WARMUP, BEGINNING, D_HEAD = 320, 16, 4000, 16
+STEPS, WARMUP, BEGINNING, D_HEAD = 256, 12, 4000, 16
 SIZES = {16: 1, 32: 2, 64: 2, 96: 4, 144: 5}  # d_model and layers
 PARTS = (0.1, 0.4, 1.6)  # megabytes
 ALL = 11.0
 RATES = (0.01, 0.02)
-RUNS = [(d, ALL) for d in SIZES] + list(product((32, 96), PARTS))
+RUNS = [*((d, ALL) for d in SIZES), *((64, part) for part in PARTS)]
 SETTINGS = [
     {"d_model": d, "megabytes": megabytes, "lr": lr, "seed": seed}
     for seed, (d, megabytes), lr in product(range(2), RUNS, RATES)
