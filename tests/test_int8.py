@@ -150,6 +150,9 @@ def test_a_model_and_its_tokenizer_belong_together(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must hold a Bert, got a TransformerDecoder"):
         load_int8(path, Bert)
     texts = {name: json.dumps(value) for name, value in said(path).items()}
+    save_file({"a": torch.ones(2)}, path, {**texts, "config": '{"later": 1}'})
+    with pytest.raises(ValueError, match=r"must say a config that is known here: .* 'later'"):
+        load_int8(path)
     save_file({"a": torch.ones(2)}, path, texts)
     with pytest.raises(ValueError, match="must hold the weights of a TransformerDecoder"):
         load_int8(path)

@@ -132,9 +132,11 @@ def test_the_longest_piece_comes_first() -> None:
 
 
 def test_a_word_is_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, cut = WordPiece([*SPECIAL, *PIECES]), []
-    pieces = ours._pieces
-    monkeypatch.setattr(ours, "_pieces", lambda word: cut.append(word) or pieces(word))
+    pieces, cut = WordPiece._pieces, []
+    monkeypatch.setattr(
+        WordPiece, "_pieces", lambda self, word: cut.append(word) or pieces(self, word)
+    )
+    ours = WordPiece([*SPECIAL, *PIECES])
     first, second = ours.encode("the able the able"), ours.encode("The")
     assert cut == ["the", "able"] and first == [5, 1, 5, 1] and second == [5]
 

@@ -122,7 +122,11 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
             those of its model, or that is of another kind.
     """
     given = said(path)
-    tokenizer, config = _tokenizer(given, path), TransformerConfig(**given["config"])
+    tokenizer = _tokenizer(given, path)
+    try:
+        config = TransformerConfig(**given["config"])
+    except TypeError as error:
+        raise ValueError(f"{path} must say a config that is known here: {error}") from None
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     weights = {

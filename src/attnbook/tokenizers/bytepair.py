@@ -221,7 +221,7 @@ class BytePair:
     def load(cls, folder: str | Path) -> "BytePair":
         """Read GPT-2's two files from a folder: `vocab.json` and `merges.txt`, or by old names.
 
-        What is neither a byte nor merged is special, "<|endoftext|>" the first of them.
+        What is neither a byte nor merged is special; of several the first id comes first.
 
         Raises:
             ValueError: if a file is missing, ids are not 0, 1, .., or as the class does.
@@ -241,7 +241,7 @@ class BytePair:
         if strange := [pair for pair in pairs if len(pair) != 2]:
             raise ValueError(f"{merged.name} must hold two pieces a line, got {strange[0]}")
         made = {*LETTERS.values(), *(a + b for a, b in pairs)}
-        special = sorted((t for t in tokens if t not in made), key=lambda t: t != END)
+        special = [token for token in tokens if token not in made]
         return cls([(a, b) for a, b in pairs], special, tokens=tokens)
 
 
@@ -255,8 +255,9 @@ def _utf8(word: str) -> bytes:
 def stream(path: str | Path, size: int = 1 << 20) -> Iterator[str]:
     """The text of a file, part by part, cut only where a word ends before white space.
 
-    So the words of the parts, one after another, are those of the whole text. A byte that is no
-    UTF-8 becomes what `BytePair.encode` takes for it.
+    So the words of the parts, one after another, are those of the whole text. A file without white
+    space is one word, and comes whole. A byte that is no UTF-8 becomes what `BytePair.encode` takes
+    for it.
 
     Args:
         path: of a file of UTF-8.

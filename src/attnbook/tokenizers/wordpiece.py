@@ -3,6 +3,7 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -22,7 +23,7 @@ IDEOGRAPHS = (
     (0x20000, 0x2A6DF),
     (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F),
-    (0x2B920, 0x2CEAF),
+    (0x2B920, 0x2CEAF),  # from 0x2B820 in BERT's own code; `tokenizers` has this number
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
@@ -103,7 +104,7 @@ class WordPiece:
         self.unk, self.mask = self.vocab.encode(("[UNK]", "[MASK]"))
         self._ids = {token: i for i, token in enumerate(tokens)}
         self._longest = max(map(len, tokens))
-        self._known: dict[str, list[int]] = {}  # words that were met, and their pieces
+        self._known = Table[str, list[int]](self._pieces)
 
     def words(self, text: str) -> list[str]:
         """The normalised words of a text, before they are cut into pieces."""
@@ -111,12 +112,7 @@ class WordPiece:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, without special tokens but `[UNK]`."""
-        ids: list[int] = []
-        for word in self.words(text):
-            if word not in self._known:
-                self._known[word] = self._pieces(word)
-            ids += self._known[word]
-        return ids
+        return list(chain.from_iterable(map(self._known.__getitem__, self.words(text))))
 
     def _pieces(self, word: str) -> list[int]:
         ids, begin = [], 0
