@@ -7,6 +7,7 @@
   const KIND = "application/vnd.jupyter.widget-";
 
   const bytes = (text) => {
+    if (Uint8Array.fromBase64) return new DataView(Uint8Array.fromBase64(text).buffer); // ten times as fast
     const raw = atob(text);
     const view = new DataView(new ArrayBuffer(raw.length));
     for (let i = 0; i < raw.length; i++) view.setUint8(i, raw.charCodeAt(i));

@@ -2,7 +2,7 @@
 // and again, as GPT-2 does it (Sennrich et al. 2016; Radford et al. 2019).
 
 // A shortened word, letters, digits or other signs, each with one space before it, or spaces.
-const WORDS = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
+const SPLIT = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
   + "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+", "gu");
 
 // The bytes in the order of their ids: those that print, then the others, which are written as the letters from 256 on.
@@ -32,7 +32,7 @@ export function bytePair(merges, special) {
     }
   }
   function encode(text) {
-    return (text.match(WORDS) ?? []).flatMap((word) => {
+    return (text.match(SPLIT) ?? []).flatMap((word) => {
       if (!known.has(word)) known.set(word, pieces(word));
       return known.get(word);
     });

@@ -4,7 +4,7 @@
 const SCALE = ".scale";
 const READERS = {
   F32: (bytes) => new Float32Array(bytes),
-  I8: (bytes) => Float32Array.from(new Int8Array(bytes)),
+  I8: (bytes) => new Float32Array(new Int8Array(bytes)),
 };
 
 // An ArrayBuffer to { metadata, parameters }: texts by their name, tensors by theirs, 8 bits already multiplied out.
@@ -24,6 +24,9 @@ export function read(buffer) {
 }
 
 function multiply({ data, shape }, scale) {
-  const size = data.length / shape[0];
-  return { data: data.map((level, n) => level * scale.data[Math.floor(n / size)]), shape };
+  const size = data.length / shape[0], product = new Float32Array(data.length);
+  for (let row = 0, n = 0; row < shape[0]; row++) {
+    for (const end = n + size; n < end; n++) product[n] = data[n] * scale.data[row];
+  }
+  return { data: product, shape };
 }
