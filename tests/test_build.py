@@ -244,3 +244,17 @@ def test_what_cannot_be_built_says_why(
     done = build_book(tmp_path, tmp_path, address)
     assert done.returncode != 0
     assert message in done.stdout
+
+
+def test_the_sheet_has_the_rules_that_a_page_can_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
+    styles = importlib.import_module("attnbook_site.styles")
+    css = """
+    p.here, p.gone { a: b } /* said */ #gone em { a: b } .here:not(.gone)[x=".gone"] > i { a: "}" }
+    @media print { .gone { a: b } .bs-tooltip-end { a: b } } @media screen { .gone { a: b } }
+    @font-face { font-family: gone } html { --gone: 1 }
+    """
+    assert styles.of_use(styles.parse_stylesheet(css, **styles.PLAIN), {"here"}) == (
+        'p.here{a: b}.here:not(.gone)[x=".gone"] > i{a: "}"}@media print {.bs-tooltip-end{a: b}}'
+        "@font-face { font-family: gone }html{--gone: 1}"
+    )

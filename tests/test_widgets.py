@@ -27,6 +27,7 @@ from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
     Drawing,
+    Laboratory,
     LossSurface,
     MaskedWords,
     PositionExplorer,
@@ -755,6 +756,7 @@ def each() -> list[Any]:
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
         walk(title="The finding"),
+        Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
         PositionExplorer(title="The finding"),
@@ -768,6 +770,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",
+        "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
@@ -917,7 +920,7 @@ def test_a_source_is_one_module(name: str, tmp_path: Path) -> None:
     workers = [
         json.loads(text) for text in re.findall(r'^const ENGINE = (".*");$', esm, re.MULTILINE)
     ]
-    assert len(workers) == (name == "MaskedWords")
+    assert len(workers) == (name in ("Laboratory", "MaskedWords"))
     assert not any("export " in text for text in workers)
     for text in (esm, *workers):
         assert not re.search(r"^import\b|^\s*//", text, re.MULTILINE)

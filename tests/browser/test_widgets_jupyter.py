@@ -112,6 +112,11 @@ COLOURS = """(canvases) => Math.min(...canvases.map((canvas) => {
 }))"""
 
 
+# JupyterLab asks the kernel for a thread of its own for the messages of widgets. Where a page is
+# closed, or a kernel shut down, before the kernel has answered, it logs that as an error.
+SUBSHELL = "Canceled future for create_subshell_request message before replies were done"
+
+
 # ---- in Python, here and in the kernels
 
 
@@ -144,9 +149,8 @@ def own(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_each_class(widgets: list[Any]) -> list[Any]:
-    """The first widget of each class that a reader can set: a drawing without steps is still."""
-    live = [widget for widget in widgets if getattr(widget, "steps", True)]
-    return list({type(widget).__name__: widget for widget in reversed(live)}.values())
+    """The first widget of each class."""
+    return list({type(widget).__name__: widget for widget in reversed(widgets)}.values())
 
 
 def told(widgets: list[Any]) -> str:
@@ -171,7 +175,7 @@ class Lab:
     address: str
     folder: Path
     context: BrowserContext
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults = field(default_factory=lambda: Faults((SUBSHELL,)))
 
     def add(self, name: str, notebook: NotebookNode | list[str]) -> str:
         """Put a notebook there, or one of these cells."""
@@ -260,7 +264,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterat
 def lab(server: Lab) -> Iterator[Lab]:
     yield server
     shutil.rmtree(server.folder / "settings", ignore_errors=True)
-    faults, server.faults = server.faults, Faults()
+    faults, server.faults = server.faults, Faults((SUBSHELL,))
     server.close()
     assert not faults.errors, f"errors on the console: {faults.errors}"
     assert not faults.missing, f"missing files: {faults.missing}"
