@@ -1,4 +1,4 @@
-"""Training in the page's engine, run by Node, against PyTorch: gradients, AdamW, and what is learnt."""
+"""Training in the page's engine, run by Node, against PyTorch: gradients, AdamW, a lesson."""
 
 import random
 from dataclasses import asdict
@@ -14,21 +14,22 @@ from torch.nn.functional import cross_entropy
 from attnbook.config import TransformerConfig
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import IGNORED, Vocabulary
+from attnbook.widgets import Laboratory
 from tests.test_engine import array, node, same, shaken, written
 
 RUN = """
 import { readFileSync } from "node:fs";
 import { read } from "ENGINE/safetensors.js";
-import { backward, gradient, pass } from "ENGINE/tape.js";
+import { backward, pass } from "ENGINE/tape.js";
 import { begin } from "ENGINE/lesson.js";
 import { adamW, clip, crossEntropy, firstParameters, nextLogits } from "ENGINE/training.js";
 import { causal } from "ENGINE/transformer.js";
-const plain = ({ data, shape }) => ({ data: [...data], shape });
-const named = (parameters, of) =>
-  Object.fromEntries([...parameters].map(([name, x]) => [name, { data: [...of(x)], shape: x.shape }]));
+const named = (parameters, of) => Object.fromEntries(
+  [...parameters].map(([name, x]) => [name, { data: [...of(x)], shape: x.shape }]));
 const jobs = {
   train({ file, config, tokens, targets, seen, batch, steps, clipped, rates, options }) {
-    const { parameters } = read(new Uint8Array(readFileSync(file)).buffer), all = [...parameters.values()];
+    const { parameters } = read(new Uint8Array(readFileSync(file)).buffer);
+    const all = [...parameters.values()];
     for (const x of all) x.grad = new Float32Array(x.data.length);
     const p = (name) => parameters.get(name), update = adamW(all, options);
     const mask = seen === "causal" ? causal() : seen ? (i, j) => seen[i][j] : undefined;
@@ -60,8 +61,9 @@ def drawn(seed: int) -> TransformerConfig:
     """A configuration by chance, of all choices that there are."""
     rng = random.Random(seed)
     hints = get_type_hints(TransformerConfig)
-    words = {name: rng.choice(get_args(hints[name])) for name in WORDS}
+    chosen: dict[str, Any] = {name: rng.choice(get_args(hints[name])) for name in WORDS}
     flags = ("residual", "gated", "qk_norm", "bias", "embedding_scale", "embedding_norm", "tied")
+    chosen |= {flag: rng.random() < 0.5 for flag in flags}
     heads, groups = rng.choice([(3, 3), (4, 2), (2, 1), (6, 3)])
     return TransformerConfig(
         d_model=24,
@@ -73,8 +75,7 @@ def drawn(seed: int) -> TransformerConfig:
         max_len=N + 2,
         final_norm=rng.choice([None, True, False]),
         rotary_base=rng.choice([100.0, 10000.0]),
-        **words,
-        **{flag: rng.random() < 0.5 for flag in flags},
+        **chosen,
     )
 
 
@@ -174,3 +175,50 @@ def other(told: dict[str, Any], config: TransformerConfig) -> bool:
     )
     name = "stack.embedding.weight"
     return again == told and another[name]["data"] != told[name]["data"]
+
+
+SETTINGS: dict[str, Any] = {
+    **Laboratory(d_model=16, n_heads=2, batch=16, steps=100, seed=3).settings,
+    "text": "",
+    "table": Laboratory().table,
+}
+
+
+def test_a_lesson_learns_to_sort_what_it_has_not_seen() -> None:
+    told = node("lesson", RUN, settings=SETTINGS, steps=100, texts=["hcadbe", "abc"])
+    assert [test["step"] for test in told["tests"]] == [0, 25, 50, 75, 100]
+    first, last = told["tests"][0], told["tests"][-1]
+    assert first["loss"] > 2 and first["exact"] == 0 and len(told["losses"]) == 100
+    assert last["loss"] < 1.2 and last["tokens"] > first["tokens"] + 0.2
+    assert np.mean(told["losses"][-10:]) == pytest.approx(last["loss"], abs=0.3)
+    look, refused = told["looks"]
+    assert look["input"] == [*"hcadbe", ">"] and look["wanted"] == list("abcdeh")
+    weights = np.array(look["weights"]["data"]).reshape(2, 2, 13, 13)
+    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+    assert (weights[..., *np.triu_indices(13, 1)] == 0).all()
+    assert refused == {"error": "Type 6 letters of a to j."}
+
+
+def test_without_the_mask_training_finds_the_answer_and_writing_does_not() -> None:
+    told = node("lesson", RUN, settings={**SETTINGS, "causal": 0}, steps=100, texts=["hcadbe"])
+    last = told["tests"][-1]
+    assert last["loss"] < 0.7 and last["exact"] < 0.2 and last["tokens"] < 0.7
+    weights = np.array(told["looks"][0]["weights"]["data"]).reshape(2, 2, 13, 13)
+    assert (weights[..., *np.triu_indices(13, 1)] > 0).all()
+
+
+@pytest.mark.parametrize("task", ["reverse", "copy", "add", "add_reversed", "words", "text"])
+def test_every_task_trains(task: str) -> None:
+    settings = {**SETTINGS, "task": task, "text": Laboratory().text, "positions": "rotary"}
+    told = node("lesson", RUN, settings=settings, steps=50, texts=["nation"])
+    assert told["tests"][-1]["loss"] < 0.9 * told["tests"][0]["loss"]
+    assert (told["tests"][-1]["exact"] is None) == (task == "text")
+    assert ("error" in told["looks"][0]) == (task != "text")
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    runs = [
+        node("lesson", RUN, settings={**SETTINGS, "seed": seed}, steps=5, texts=[])
+        for seed in (3, 3, 4)
+    ]
+    assert runs[0] == runs[1] and runs[0]["losses"] != runs[2]["losses"]

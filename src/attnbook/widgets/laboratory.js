@@ -1,16 +1,18 @@
 // Laboratory: the reader trains a small Transformer in the page, takes parts away, bets, and compares runs.
 import ENGINE from "./engine/laboratory.js" with { type: "text" };
 import { start } from "./engine/client.js";
-import { changes, csv, lastStep, rightOf, rival, told, verdict } from "./laboratory_ledger.js";
+import { csv, end, lastStep, percent, progressOf, rightOf, rival, told, verdict } from "./laboratory_ledger.js";
 import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
-import { drawAnswer, makeChart, makeMaps, percent } from "./laboratory_view.js";
+import { drawAnswer, makeChart, makeMaps } from "./laboratory_view.js";
 import { format } from "./math.js";
 import { h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const SLICE = 80, LOOKS = 300; // ms of training between two answers of a worker, and between two looks into the model
 const SEEDS = 5, SHOWN = 4; // of a band; earlier runs in the chart
 const LETTERS = 20000, LEAST = 200; // of a text
+const LEAK = "Without the mask a place sees the token that it should predict: training finds it there; "
+  + "writing, where nothing stands there yet, does not.";
 const ITEMS = {
   sort: "h c a d b e", reverse: "h c a d b e", copy: "h c a d b e", add: "48+75", add_reversed: "48+75",
   words: "three hundred and forty two", text: "that nation",
@@ -150,7 +152,8 @@ function render({ model, el }) {
     } else {
       if (other) run.result = verdict(run, other);
       const bet = run.bet ? ` Your bet: ${run.bet}; it is ${run.result} beside run ${other.number}.` : "";
-      heard.textContent = `Run ${run.number} ${early ? "stopped" : "is over"}: ${percent(told(run).right)} right.${bet}`;
+      const how = early ? "stopped" : "is over";
+      heard.textContent = `Run ${run.number} ${how}: ${percent(told(run).right)} right.${bet}`;
       if (run.bet) kept.open = true;
     }
     look(true);
@@ -190,42 +193,37 @@ function render({ model, el }) {
     controls.draw(settings);
     go.textContent = !running ? "Run" : active.paused ? "Continue" : "Pause";
     step.disabled = running && (!active.paused || active.students.length > 1);
-    [five.disabled, halt.hidden, text.hidden, kept.hidden] = [running, !running, settings.task !== "text", !runs.length];
+    five.disabled = running;
+    [halt.hidden, text.hidden, kept.hidden] = [!running, settings.task !== "text", !runs.length];
     if (text !== document.activeElement) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
     bets.draw(running ? null : rival(runs, settings.task));
-    progress.textContent = drawProgress();
+    progress.textContent = line();
     drawCurves(settings, running);
     ledger.draw(runs, lookOf);
     const made = active?.run.settings === settings && active.size;
     note.textContent = (made ? `${made.toLocaleString("en")} parameters, rows of ${active.length} tokens. ` : "")
-      + (settings.causal ? "" : "Without the mask a place sees the token that it should predict: training finds it there, "
-        + "and writing, where nothing stands there yet, does not.");
+      + (settings.causal ? "" : LEAK);
     drawAnswer(answer, seen);
   }
   function drawCurves({ task, steps }, running) {
     const shown = runs.filter((run) => run.settings.task === task).slice(-1 - SHOWN);
     const longest = Math.max(steps, ...shown.map(lastStep)), noisy = latest()?.seeds[0].losses ?? [];
     const curves = shown.map((run) => ({ seeds: run.seeds, look: lookOf(run) }));
-    const said = shown.map((run) => [run.number, told(run)])
-      .map(([number, { loss: x, right: share }]) => `Run ${number}: loss ${format(x, 2)}, ${percent(share)} right`).join(". ");
+    const said = shown.map((run) => `Run ${run.number}: ${end(run)}`).join(". ");
     loss.draw(curves.map((each, n) => (shown[n] === latest() ? { ...each, noise: noisy } : each)), longest, said);
     right.draw(curves, longest, said);
     const named = (run) => h("span", {}, h("i", { className: `attn-swatch ${lookOf(run)}` }),
       `run ${run.number}${run.stored ? ", made before" : running && run === active.run ? ", now" : ""}`);
-    key.replaceChildren(...shown.map(named), noisy.length ? "Thin: the loss of each step." : "",
-      shown.some(({ seeds }) => seeds.length > 1) ? "A band: from the least to the largest of its seeds." : "");
+    const many = shown.some(({ seeds }) => seeds.length > 1);
+    key.replaceChildren(...shown.map(named), h("span", {}, noisy.length ? "Thin: the loss of each step." : ""),
+      h("span", {}, many ? "A band: from the least to the largest of its seeds." : ""));
   }
-  function drawProgress() {
+  function line() {
     if (!active) return `Task: ${TASKS[now().task]}. Nothing has been trained yet.`;
-    const { run, students, ms, over, paused, error } = active, [{ losses }] = run.seeds, before = runs[runs.indexOf(run) - 1];
+    const { run, ms, over, paused, error } = active;
     if (error) return `The training stopped: ${error}.`;
-    const since = before ? changes(run.settings, before.settings).join("; ") : "";
-    const steps = Math.min(...run.seeds.map((each) => each.losses.length));
-    return `Run ${run.number}${since ? ` (${since})` : ""}: step ${steps} of ${run.settings.steps}`
-      + `${students.length > 1 ? `, each of ${students.length} seeds` : ""}, loss ${losses.length ? format(losses.at(-1)) : "–"}, `
-      + `${percent(told(run).right)} of held-out items right, ${format(ms / 1000, 1)} s`
-      + `${over ? ". Over." : paused ? ". Paused." : "."}`;
+    return `${progressOf(run, runs)}, ${format(ms / 1000, 1)} s${over ? ". Over." : paused ? ". Paused." : "."}`;
   }
   function drawMaps() {
     if (heads.open && seen?.weights) maps.draw(seen, chosen);

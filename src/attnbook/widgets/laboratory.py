@@ -1,4 +1,4 @@
-"""Laboratory: a small Transformer that trains in the page, on the task and with the parts chosen."""
+"""Laboratory: a small Transformer that trains in the page, with the parts that one chooses."""
 
 from functools import cache
 from typing import Any
@@ -20,11 +20,12 @@ LARGEST = 999  # number whose words are translated
 LEAST, LONGEST = 200, 20_000  # characters of a text
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, "
-    "conceived in Liberty, and dedicated to the proposition that all men are created equal. Now we "
-    "are engaged in a great civil war, testing whether that nation, or any nation so conceived and "
-    "so dedicated, can long endure. We are met on a great battle-field of that war. We have come to "
-    "dedicate a portion of that field, as a final resting place for those who here gave their lives "
-    "that that nation might live. It is altogether fitting and proper that we should do this."
+    "conceived in Liberty, and dedicated to the proposition that all men are created equal. Now "
+    "we are engaged in a great civil war, testing whether that nation, or any nation so conceived "
+    "and so dedicated, can long endure. We are met on a great battle-field of that war. We have "
+    "come to dedicate a portion of that field, as a final resting place for those who here gave "
+    "their lives that that nation might live. It is altogether fitting and proper that we should "
+    "do this."
 )
 TESTED = ("step", "loss", "exact", "tokens")
 

@@ -1,5 +1,6 @@
 // The laboratory's runs as a ledger: what changed, how good each was, who won a bet; no DOM. A run is { number,
 // settings, seeds, bet, result }; each of its seeds { seed, losses, tests }, and a test { step, loss, exact, tokens }.
+import { format } from "./math.js";
 import { called, choices } from "./laboratory_settings.js";
 
 export const SAME = 0.03; // shares of right answers closer than this are called the same
@@ -46,6 +47,20 @@ export function told(run) {
     steps: end?.step ?? 0, right: end?.mean ?? NaN, loss: band(run.seeds, (test) => test.loss).at(-1)?.mean ?? NaN,
     score: score(run), good: right.find(({ mean }) => mean >= GOOD)?.step ?? null,
   };
+}
+
+export const percent = (share) => (Number.isFinite(share) ? `${format(100 * share, 0)} %` : "–");
+
+// How a run ended, and how far it has come since which change, in words.
+export function end(run) {
+  const { loss, right } = told(run);
+  return `loss ${Number.isFinite(loss) ? format(loss) : "–"}, ${percent(right)} of held-out items right`;
+}
+export function progressOf(run, runs) {
+  const before = runs[runs.indexOf(run) - 1], since = before ? changes(run.settings, before.settings).join("; ") : "";
+  const steps = Math.min(...run.seeds.map(({ losses }) => losses.length)), many = run.seeds.length;
+  return `Run ${run.number}${since ? ` (${since})` : ""}: step ${steps} of ${run.settings.steps}`
+    + `${many > 1 ? `, each of ${many} seeds` : ""}, ${end(run)}`;
 }
 
 // A line a test of each seed, with all settings, for a spreadsheet.

@@ -1,7 +1,6 @@
 // The laboratory's ledger on the page: a row a run, and the reader's bet on the next one.
-import { changes, told } from "./laboratory_ledger.js";
+import { changes, percent, told } from "./laboratory_ledger.js";
 import { called, choices, TASKS } from "./laboratory_settings.js";
-import { percent } from "./laboratory_view.js";
 import { format } from "./math.js";
 import { h, select } from "./ui.js";
 
@@ -60,8 +59,8 @@ export function makeLedger(use) {
       const what = n ? changes(settings, runs[n - 1].settings).join("; ") || "nothing" : first;
       const more = [seeds.length > 1 ? `${seeds.length} seeds` : "", stored ? "made before" : ""].filter(Boolean);
       const again = { type: "button", "aria-label": `Set the switches of run ${number}`, onclick: () => use(settings) };
-      return row(
-        h("th", { scope: "row" }, h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" }), String(number)),
+      const swatch = h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" });
+      return row(h("th", { scope: "row" }, swatch, String(number)),
         cell(what, more.length ? ` (${more.join(", ")})` : ""), cell(percent(right)), cell(percent(score)),
         cell(good ? `${good} steps` : "never"), cell(steps ? format(loss, loss < 0.1 ? 3 : 2) : "–"),
         cell(settledBet(run)), cell(h("button", again, "set")));

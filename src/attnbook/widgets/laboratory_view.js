@@ -1,13 +1,11 @@
 // Parts of the laboratory on the page: curves of runs, the model's answer, its heads.
 import { cellAt, drawCells, layout, LEVELS, paint, readTheme } from "./canvas.js";
-import { band } from "./laboratory_ledger.js";
+import { band, percent } from "./laboratory_ledger.js";
 import { format, shade, visible, within } from "./math.js";
 import { axis, curve, plot, trace } from "./plot.js";
 import { h, svg, token } from "./ui.js";
 
 const LARGE = 440; // pixels that the opened head is wide, at most
-
-export const percent = (share) => (Number.isFinite(share) ? `${format(100 * share, 0)} %` : "–");
 
 // Curves of runs over their steps. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is
 // null, the decades that the losses span are the scale.
@@ -72,7 +70,8 @@ export function drawAnswer(node, look) {
     const flow = h("p", { className: "attn-flow" }, input.join(""), h("b", {}, output.join("")));
     return node.replaceChildren(flow, say("How the model goes on: the likeliest character, again and again."));
   }
-  const wrong = output.map((text, n) => wanted[n] !== text), right = wanted.length === output.length && !wrong.includes(true);
+  const wrong = output.map((text, n) => wanted[n] !== text);
+  const right = wanted.length === output.length && !wrong.includes(true);
   const chips = output.map((text, n) => h(wrong[n] ? "s" : "span", { className: "attn-out" }, token(visible(text))));
   const verdict = right ? [h("b", { className: "attn-right" }, "✓ right")]
     : [h("b", { className: "attn-wrong" }, "✗ wrong"), `, it should be ${wanted.join(joiner)}`];
@@ -99,9 +98,9 @@ export function makeMaps(choose) {
   function draw({ input, output, weights: { data, shape: [layers, heads, n] } }, chosen) {
     const theme = readTheme(node), names = [...input, ...output], size = n * n;
     if (buttons.length !== layers * heads) {
-      buttons = Array.from({ length: layers * heads }, (_, k) => h("button", {
-        type: "button", onclick: () => choose(k), "aria-label": `layer ${Math.floor(k / heads) + 1}, head ${(k % heads) + 1}`,
-      }, h("canvas")));
+      const named = (k) => `layer ${Math.floor(k / heads) + 1}, head ${(k % heads) + 1}`;
+      const press = (k) => ({ type: "button", onclick: () => choose(k), "aria-label": named(k) });
+      buttons = Array.from({ length: layers * heads }, (_, k) => h("button", press(k), h("canvas")));
       small.replaceChildren(...buttons);
       small.style.setProperty("--heads", heads);
     }

@@ -98,19 +98,19 @@ export function begin(settings) {
     return { step, losses, tests };
   }
 
-  // What the model answers to a text of the reader, and all weights on the way: [layer head query key].
+  // What the model answers to a text of the reader, and all weights on the way: [layer head query key], as many queries as keys.
   function look({ text }) {
     const asked = task.ask(text);
     if (asked.error) return asked;
     const [ids] = written([asked]), stop = ids.indexOf(task.end, asked.from), end = stop < 0 ? ids.length : stop;
     const names = (from) => from.map((id) => tokens[id]);
-    const wanted = task.running ? null : names(asked.ids.slice(asked.from)).filter((_, n) => asked.ids[asked.from + n] !== task.end);
+    const wanted = task.running ? null : names(asked.ids.slice(asked.from).filter((id) => id !== task.end));
     return pass(() => {
       const { blocks } = logitsOf(ids.slice(0, end), 1);
+      const data = blocks.flatMap(({ attention }) => [...attention.weights.data]);
       return {
         input: names(ids.slice(0, asked.from)), output: names(ids.slice(asked.from, end)), wanted, held: asked.held,
-        joiner: task.joiner,
-        weights: { data: blocks.flatMap(({ attention }) => [...attention.weights.data]), shape: [config.n_layers, config.n_heads, end, end] },
+        joiner: task.joiner, weights: { data, shape: [config.n_layers, config.n_heads, end] },
       };
     });
   }

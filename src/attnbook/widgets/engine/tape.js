@@ -28,7 +28,10 @@ export function pass(f) {
   try {
     return f();
   } finally {
-    for (const data of taken) spare.has(data.length) ? spare.get(data.length).push(data) : spare.set(data.length, [data]);
+    for (const data of taken) {
+      if (!spare.has(data.length)) spare.set(data.length, []);
+      spare.get(data.length).push(data);
+    }
     taken = null;
   }
 }

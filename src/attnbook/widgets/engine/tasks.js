@@ -28,7 +28,7 @@ const sums = (reversed) => ({
     const [a, b] = input.join("").split("+").map(Number), sum = spelt(a + b, SIZE + 1);
     return reversed ? sum.reverse() : sum;
   },
-  read: (text) => text.replace(/\s/g, "").split("+").flatMap((number, n) => [...(n ? ["+"] : []), ...number.padStart(SIZE, "0")]),
+  read: (text) => [...text.replace(/\s/g, "").split("+").map((number) => number.padStart(SIZE, "0")).join("+")],
   fault: (input) => /^\d\d\+\d\d$/.test(input.join("")) ? "" : "Type two numbers of at most two digits, like 48+7.",
 });
 // `table`: a line a number, "forty two=zwei und vierzig".
@@ -54,8 +54,8 @@ const TASKS = {
 };
 export const heldOut = (input) => hash(input.join(" ")) % KEPT === 0;
 
-// A task by its name: its tokens; `draw(random, held)`, rows { ids, from, to } whose outputs stand at from .. to - 1, of
-// those that are trained on or those that are held out; `ask(text)`, what the reader typed as a row without an output,
+// A task by its name: its tokens; `draw(random, held)`, rows { ids, from, to } whose outputs stand at from .. to - 1,
+// of those that are trained on or those that are held out; `ask(text)`, what the reader typed as a row without an output,
 // or an error; `length`, of the longest row.
 export function makeTask(name, given) {
   if (name === "text") return textTask(given.text);

@@ -20,7 +20,8 @@ function declared(config, size) {
     if (kind === "layer") all.push([`${name}.bias`, [length], { all: 0 }]);
   };
   all.push(["stack.embedding.weight", [size, d], { normal: d ** -0.5 }]);
-  if (config.positions === "learned") all.push(["stack.positions.embedding.weight", [config.max_len, d], { normal: 1 }]);
+  const places = ["stack.positions.embedding.weight", [config.max_len, d], { normal: 1 }];
+  if (config.positions === "learned") all.push(places);
   for (let l = 0; l < n_layers; l++) {
     const path = `stack.blocks.${l}`, ends = [["q", n_heads], ["k", groups], ["v", groups]];
     for (const [name, count] of ends) map(`${path}.attention.${name}`, count * head, d);
