@@ -7,6 +7,7 @@ from attnbook.widgets.drawing import Drawing, Step
 from attnbook.widgets.laboratory import Laboratory
 from attnbook.widgets.loss_surface import LossSurface
 from attnbook.widgets.masked_words import MaskedWords
+from attnbook.widgets.playground import Playground
 from attnbook.widgets.position_explorer import PositionExplorer
 from attnbook.widgets.rotary_dial import RotaryDial
 from attnbook.widgets.softmax_temperature import SoftmaxTemperature
@@ -18,6 +19,7 @@ __all__ = [
     "Laboratory",
     "LossSurface",
     "MaskedWords",
+    "Playground",
     "PositionExplorer",
     "RotaryDial",
     "SoftmaxTemperature",

@@ -1,17 +1,15 @@
 // MaskedWords: words of the reader's own sentence are hidden, and a BERT in the page says what it would put there.
-import ENGINE from "./engine/worker.js" with { type: "text" };
-import { start } from "./engine/client.js";
 import { wordsOf } from "./engine/wordpiece.js";
 import { chosen, distributions, likeliest, looks, mean, stillHidden } from "./masked.js";
 import { makeBars, makeChips, makeHeads, remarks, share } from "./masked_view.js";
 import {
   format, fromSlider, largest, toSlider, unpackWeights, visible, within,
 } from "./math.js";
+import { summon } from "./model.js";
 import { slider } from "./plot.js";
 import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 const LEVELS = 65535, LETTERS = 500, MOST = 20; // of stored weights; of a text; of the words shown
-const PATIENCE = 4000; // ms until a kernel is missed
 const FULL = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
 
 function render({ model, el }) {
@@ -20,7 +18,7 @@ function render({ model, el }) {
   const stored = { ...rest, attention: { shape, data: Float32Array.from(levels, (level) => level / LEVELS) } };
   const [layers, heads] = shape, numbers = (size) => Array.from({ length: size }, (_, n) => String(n + 1));
   let answer = stored, before = null, typing = false, told; // before: the answer before the reader's last change
-  let engine, tokens, ids, missed; // of the model, once it is there; missed: the timer until it is given up
+  let engine, tokens, ids; // of the model, once it is there
 
   // ---- elements
   const text = h("textarea", {
@@ -84,29 +82,11 @@ function render({ model, el }) {
   }
 
   // ---- the model
-  // Asks a kernel for the weights, once; on a page of the site its runtime answers.
-  function wake() {
-    if (missed !== undefined) return;
-    status.textContent = "The model is on its way …";
-    missed = setTimeout(() => give("No kernel answers. Run the cell to ask about your own sentence."), PATIENCE);
-    model.on("msg:custom", hear);
-    model.send({ weights: model.get("weights") });
-  }
-  const give = (reason) => (status.textContent = `${reason} Until then this is the stored answer.`);
-  async function hear({ weights, error }, [view] = []) {
-    if (weights !== model.get("weights") || engine) return;
-    clearTimeout(missed);
-    try {
-      if (error) throw new Error(error);
-      const bytes = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
-      engine = start(ENGINE);
-      ({ tokens } = await engine.call("load", bytes, [bytes]));
-      ids = new Map(tokens.map((name, id) => [name, id]));
-      status.textContent = "";
-      await question();
-    } catch (reason) {
-      give(`The model could not start: ${reason.message}.`);
-    }
+  function ready(worker, said) {
+    engine = worker;
+    tokens = said.tokens;
+    ids = new Map(tokens.map((name, id) => [name, id]));
+    return question();
   }
   async function question() {
     if (!ids) return;
@@ -195,18 +175,13 @@ function render({ model, el }) {
 
   // ---- life
   const ask = onceAFrame(draw), wonder = onceAFrame(question);
-  const near = (entries) => entries.some((entry) => entry.isIntersecting) && wake();
-  const seen = new IntersectionObserver(near, { rootMargin: "300px" });
-  seen.observe(root);
+  const dismiss = summon({ model, root, status, ready });
   const shown = ["temperature", "top", "place", "into", "layer", "head"].map((name) => [name, ask]);
   const changes = { text: wonder, masks: wonder, ...Object.fromEntries(shown) };
   const stop = live({ model, el, root, state, ask, changes, render });
   return () => {
-    seen.disconnect();
-    clearTimeout(missed);
-    if (missed !== undefined) model.off("msg:custom", hear);
+    dismiss();
     wonder.cancel();
-    engine?.stop();
     stop();
   };
 }

@@ -1,7 +1,6 @@
 """MaskedWords: a BERT in the page fills the words that the reader hides in a sentence."""
 
 import textwrap
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,16 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attnbook.bert import Bert
-from attnbook.int8 import load_int8
 from attnbook.recording import recorded
-from attnbook.tokenizers import WordPiece
 from attnbook.widgets import _source
-from attnbook.widgets._widget import Widget, WidgetError, as_list, as_tokens, format_number, short
+from attnbook.widgets._model_widget import ModelWidget, brief
+from attnbook.widgets._widget import WidgetError, as_list, format_number, short
 
-FOLDER = Path(__file__).parents[1] / "weights"
 KEPT = 20  # of the likeliest tokens, for where the model does not run
 LEVELS = 65535  # a weight is stored in 16 bits
-LONGEST = 500  # characters of a text
 
 
-@lru_cache(maxsize=4)
-def _model(path: Path, changed: int) -> tuple[Bert, WordPiece]:
-    return load_int8(path, Bert)
-
-
-class MaskedWords(Widget):
+class MaskedWords(ModelWidget):
     """A sentence whose words can be hidden, with what a BERT would put there and where it looks.
 
         P(word at i) = softmax(logits_i / t)
@@ -55,10 +46,9 @@ class MaskedWords(Widget):
     """
 
     _esm, _css = _source.load("MaskedWords")
+    kind = Bert
 
-    weights = traitlets.Unicode("bert").tag(sync=True)
     lowercase = traitlets.Bool(True).tag(sync=True)
-    text = traitlets.Unicode("").tag(sync=True)
     masks = traitlets.List(traitlets.Int()).tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     top = traitlets.Int(5).tag(sync=True)
@@ -80,34 +70,18 @@ class MaskedWords(Widget):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        named = isinstance(weights, str) and not weights.endswith(".safetensors")
-        self._path = FOLDER / f"{weights}.safetensors" if named else Path(weights)
-        try:
-            self._bert, self._tokenizer = _model(self._path, self._path.stat().st_mtime_ns)
-        except (OSError, ValueError) as error:
-            raise WidgetError(
-                f"weights must name a file of save_int8, not {weights!r}: {error}"
-            ) from None
         super().__init__(
+            weights,
             name=name,
             title=title,
-            weights=self._path.stem,
-            lowercase=self._tokenizer.lowercase,
             text=text,
             masks=as_list(masks, "masks", "numbers"),
             temperature=temperature,
             top=top,
         )
+        self.lowercase = self._tokenizer.lowercase
         self._ask()
         self.observe(self._ask, ["text", "masks", "temperature"])
-        self.on_msg(self._give)
-
-    @traitlets.validate("text")
-    def _check_text(self, proposal: Any) -> str:
-        (value,) = as_tokens([proposal["value"]], "text")
-        if len(value) > LONGEST:
-            raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
-        return value
 
     @traitlets.validate("masks")
     def _check_masks(self, proposal: Any) -> list[int]:
@@ -132,7 +106,7 @@ class MaskedWords(Widget):
 
     @traitlets.validate("layer", "head")
     def _check_chosen(self, proposal: Any) -> int:
-        trait, config = proposal["trait"].name, self._bert.stack.config
+        trait, config = proposal["trait"].name, self._model.stack.config
         size = config.n_layers if trait == "layer" else config.n_heads
         if not -1 <= proposal["value"] < size:
             raise WidgetError(f"{trait} must be -1 (all) or 0..{size - 1}, not {proposal['value']}")
@@ -152,7 +126,7 @@ class MaskedWords(Widget):
         row, words, full = [self._tokenizer.vocab.bos], [], False
         for word in self._tokenizer.words(self.text):
             ids = self._tokenizer.encode(word)
-            full = full or len(row) + len(ids) >= self._bert.stack.config.max_len
+            full = full or len(row) + len(ids) >= self._model.stack.config.max_len
             places = [] if full else [*range(len(row), len(row) + len(ids))]
             words.append({"text": word, "known": ids != [self._tokenizer.unk], "places": places})
             row += [] if full else ids
@@ -165,8 +139,8 @@ class MaskedWords(Widget):
         places = [place for n in self.masks for place in words[n]["places"]]
         seen = torch.tensor([row])
         seen[0, places] = self._tokenizer.mask
-        with torch.no_grad(), recorded(self._bert) as weights:
-            logits = self._bert.word_logits(self._bert(seen))[0, places].double()
+        with torch.no_grad(), recorded(self._model) as weights:
+            logits = self._model.word_logits(self._model(seen))[0, places].double()
         attention = torch.stack([each[0] for each in weights.values()]).numpy()
         names = [self._tokenizer.vocab.tokens[i] for i in row]
         with self.hold_trait_notifications():
@@ -198,11 +172,6 @@ class MaskedWords(Widget):
             "best": [{"token": tokens[i], "p": brief(p[i])} for i in best],
         }
 
-    def _give(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's message for weights."""
-        if content == {"weights": self.weights}:
-            self.send(content, [self._path.read_bytes()])
-
     def content(self) -> bytes:
         return f"{self.weights} {self.text} {self.masks}".encode()
 
@@ -233,11 +202,6 @@ class MaskedWords(Widget):
             axis.set_xlim(0, 1.25 * max(one["p"] for one in best))
             axis.set_title(f"instead of {short(each['name'])}", fontsize=9, parse_math=False)
             axis.spines[["top", "right"]].set_visible(False)
-
-
-def brief(p: Any) -> float:
-    """A probability with six digits that count, as it is stored."""
-    return float(f"{p:.6g}")
 
 
 def counted(names: list[str]) -> list[str]:

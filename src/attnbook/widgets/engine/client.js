@@ -3,7 +3,7 @@
 export function start(source) {
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const worker = new Worker(address), waiting = new Map();
-  let last = 0, busy = false, next = null; // next: gives the question that waits its turn
+  let last = 0, busy = false, next = null, broken; // next: gives the question that waits its turn
 
   worker.onmessage = ({ data: { number, result, error } }) => {
     const { done, failed } = waiting.get(number);
@@ -11,13 +11,15 @@ export function start(source) {
     error === undefined ? done(result) : failed(new Error(error));
   };
   worker.onerror = (event) => {
-    for (const { failed } of waiting.values()) failed(new Error(event.message || "the worker did not start"));
+    broken = new Error(event.message || "the worker did not start");
+    for (const { failed } of waiting.values()) failed(broken);
     waiting.clear();
   };
 
   // One call of the worker: a promise of what it gives back. Buffers in `moved` are handed over, not copied.
   function call(name, given, moved = []) {
     return new Promise((done, failed) => {
+      if (broken) return failed(broken);
       waiting.set(++last, { done, failed });
       worker.postMessage({ number: last, name, given }, moved);
     });

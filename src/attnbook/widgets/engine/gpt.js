@@ -45,5 +45,5 @@ export function openGpt({ metadata, parameters }) {
     return { ids, pieces: words.written(ids), prompt: Math.min(prompt.length, ids.length), cut, from,
       logits: linear(out, matrix), weights, lengths: size };
   }
-  return { config, tokens: words.names, answer };
+  return { config, tokens: words.names, end, answer };
 }

@@ -9,7 +9,7 @@ serve({
   load(buffer) {
     const file = read(buffer);
     model = file.metadata.merges ? openGpt(file) : openBert(file);
-    return { tokens: model.tokens, config: model.config };
+    return { tokens: model.tokens, config: model.config, end: model.end };
   },
   answer: (question) => model.answer(question),
 });
