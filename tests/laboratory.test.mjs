@@ -121,6 +121,7 @@ test("settings from anything are settings", () => {
   const start = Object.fromEntries(choices.map(({ name, start: value }) => [name, value]));
   assert.deepEqual(settled({}), start);
   assert.deepEqual(settled({ n_layers: 99, task: "<img>", lr: 0.001, more: 1 }), { ...start, lr: 0.001 });
+  assert.deepEqual(settled({ lr: -1, seed: 2 }, { lr: 0.001, seed: 5 }), { ...start, lr: 0.001, seed: 2 });
   for (const { values, start: value } of choices) assert.ok(values.includes(value));
   assert.deepEqual([called("causal", 0), called("positions", "alibi"), called("n_layers", 3)], ["off", "ALiBi", "3"]);
 });

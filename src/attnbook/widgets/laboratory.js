@@ -62,7 +62,7 @@ function render({ model, el }) {
   function change(given) {
     finish(true);
     if (given.task && given.task !== now().task) seen = null;
-    put(model, { settings: settled({ ...now(), ...given }) });
+    put(model, { settings: settled(given, now()) });
   }
   function read() {
     return Object.fromEntries(Object.entries(now()).map(([name, value]) => [name, [value]]));

@@ -114,7 +114,7 @@ class Laboratory(Widget):
         return f"{shown['task']}, {sizes}, {stored} stored runs"
 
     def figure_size(self) -> tuple[float, float]:
-        return 6.4, 3.0 if self.runs else 1.6
+        return 5.6, 2.8 if self.runs else 1.4
 
     def draw(self, figure: Figure) -> None:
         if not self.runs:

@@ -31,8 +31,8 @@ export function called(name, value) {
   return SWITCHES.includes(name) ? (value ? "on" : "off") : WORDS[value] ?? String(value);
 }
 
-// Settings from anything: what is none of the choices is where it starts.
-export function settled(given) {
+// Settings from anything: what is none of the choices is as it was `before`, or where it starts.
+export function settled(given, before = {}) {
   return Object.fromEntries(choices.map(({ name, values, start }) =>
-    [name, values.includes(given[name]) ? given[name] : start]));
+    [name, [given[name], before[name], start].find((value) => values.includes(value))]));
 }

@@ -98,7 +98,7 @@ export function begin(settings) {
     return { step, losses, tests };
   }
 
-  // What the model answers to a text of the reader, and all weights on the way: [layer head query key], as many queries as keys.
+  // What the model answers to a text of the reader, and all weights on the way: [layer head query key].
   function look({ text }) {
     const asked = task.ask(text);
     if (asked.error) return asked;

@@ -55,8 +55,8 @@ const TASKS = {
 export const heldOut = (input) => hash(input.join(" ")) % KEPT === 0;
 
 // A task by its name: its tokens; `draw(random, held)`, rows { ids, from, to } whose outputs stand at from .. to - 1,
-// of those that are trained on or those that are held out; `ask(text)`, what the reader typed as a row without an output,
-// or an error; `length`, of the longest row.
+// of those that are trained on or of those that are held out; `ask(text)`, what the reader typed as a row, or an error;
+// `length`, of the longest row.
 export function makeTask(name, given) {
   if (name === "text") return textTask(given.text);
   const { tokens: own, draw, answer, read, fault, pad = (input) => input, longest } = TASKS[name](given);

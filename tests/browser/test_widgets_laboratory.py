@@ -1,0 +1,273 @@
+"""Laboratory in Chromium, on a built page: it trains there, and keeps what was done."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from attnbook.widgets import Laboratory, PositionExplorer
+from tests.browser.conftest import Faults
+from tests.browser.test_widgets_positions import AXE
+from tests.browser.widget_pages import everywhere, widget
+from tests.test_laboratory import table
+
+SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
+LONG = {"timeout": 60_000}  # a test asserts no time, and others may be running
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[..., Path]) -> Path:
+    stored = table(({"task": "add", "seed": 1}, [0, 0.5]), ({"task": "add", "seed": 2}, [0, 1]))
+    return widget_page([Laboratory(runs=stored, name="lab", **SMALL), PositionExplorer()])
+
+
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
+
+
+def found(page: Page) -> Locator:
+    return widget(page, 0)
+
+
+def press(view: Locator, name: str) -> None:
+    view.get_by_role("button", name=name, exact=True).click()
+
+
+def said(view: Locator) -> Locator:
+    return view.locator(".attn-progress")
+
+
+def unfold(view: Locator, name: str) -> None:
+    view.locator("summary", has_text=name).click()
+
+
+def run(view: Locator, number: int, name: str = "Run") -> None:
+    press(view, name)
+    expect(said(view)).to_have_text(re.compile(rf"^Run {number}\b.*Over\.$"), **LONG)
+
+
+def losses(view: Locator) -> list[float]:
+    """Heights of the drawn losses of the newest run, top to bottom of the chart 0..100."""
+    points = view.locator(".attn-line.attn-now").first.get_attribute("points") or ""
+    return [float(point.split(",")[1]) for point in points.split()]
+
+
+def ledger(view: Locator) -> list[list[str]]:
+    cells = "(rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent.trim()))"
+    return view.locator(".attn-ledger tbody tr").evaluate_all(cells)
+
+
+@everywhere
+def test_train_to_a_falling_loss(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    view = found(page)
+    assert "Nothing has been trained yet" in said(view).inner_text()
+    assert view.get_by_text("Press Run: the answer comes as it learns.").is_visible()
+    run(view, 2)  # run 1 was made before, of another task
+    heights = losses(view)
+    assert len(heights) == 5 and heights[-1] > heights[0] + 15
+    assert re.search(
+        r"step 100 of 100, loss \d\.\d{3}, \d+ % of held-out items", said(view).inner_text()
+    )
+    answer = view.locator(".attn-answer .attn-out")
+    expect(answer).to_have_count(6)
+    unfold(view, "Where it looks")
+    expect(view.locator(".attn-small button")).to_have_count(2)
+    view.get_by_role("button", name="layer 1, head 2").click()
+    expect(view.get_by_role("img", name="Weights of layer 1, head 2")).to_be_visible()
+    view.get_by_role("textbox", name="ask it").fill("jihgfe")
+    expect(answer).to_have_count(6)
+    view.get_by_role("textbox", name="ask it").fill("xyz")
+    expect(view.get_by_text("Type 6 letters of a to j.")).to_be_visible()
+    unfold(view, "Change the model")
+    assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
+def test_pause_step_and_stop(open_page: Callable[..., Page]) -> None:
+    page = open_page("#w.lab=steps:2000;n_layers:2")
+    view = found(page)
+    press(view, "One step")
+    expect(said(view)).to_have_text(re.compile(r"step 1 of 2000.*Paused\.$"))
+    press(view, "One step")
+    expect(said(view)).to_have_text(re.compile(r"step 2 of 2000.*Paused\.$"))
+    press(view, "Continue")
+    expect(said(view)).not_to_have_text(re.compile(r"step 2 of"))
+    press(view, "Pause")
+    expect(said(view)).to_have_text(re.compile(r"Paused\.$"))
+    page.wait_for_timeout(300)  # what a worker was asked before
+    before = said(view).inner_text()
+    page.wait_for_timeout(500)
+    assert said(view).inner_text() == before
+    press(view, "Continue")
+    expect(said(view)).not_to_have_text(before)
+    press(view, "Stop")
+    expect(said(view)).to_have_text(re.compile(r"Over\.$"))
+    assert len(ledger(view)) == 2 and view.get_by_role("button", name="Stop").is_hidden()
+    press(view, "Run")
+    expect(said(view)).to_have_text(re.compile(r"^Run 3: step"))
+
+
+def test_the_ledger_keeps_what_changed_and_the_bet(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = found(page)
+    assert view.get_by_role("radio", name="worse").is_hidden()  # nothing to be compared with
+    run(view, 2)
+    unfold(view, "Change the model")
+    view.get_by_role("combobox", name="steps").select_option("200")
+    view.get_by_role("combobox", name="feed-forward").select_option("off")
+    view.get_by_role("radio", name="worse").check()
+    run(view, 3)
+    assert view.get_by_role("radio", name="no bet").is_checked()  # the next bet is open
+    first, second, third = ledger(view)
+    assert first[1] == "add two numbers, 2 layers of 32 (2 seeds, made before)"
+    assert second[6] == "–" and second[1].startswith("task: add two numbers → sort six letters")
+    assert third[1] == "feed-forward network: on → off; steps: 100 → 200"
+    bet, result = re.fullmatch(r"worse: (worse|better|the same) (✓|✗)", third[6]), third[6][-1]
+    assert bet and (bet[1] == "worse") == (result == "✓")
+    assert (
+        f"Your bet: worse; it is {bet[1]} beside run 2."
+        in view.locator("[role=status]").all_inner_texts()[0]
+    )
+    assert view.locator(".attn-line.attn-last").count() == 2  # run 2 stays in both charts
+    with page.expect_download() as downloaded:
+        press(view, "Download as CSV")
+    rows = list(csv.DictReader(io.StringIO(Path(downloaded.value.path()).read_text("utf8"))))
+    assert [row["step"] for row in rows if row["run"] == "3"] == [str(n) for n in range(0, 201, 25)]
+    assert {row["bet"] for row in rows} == {"", "worse"} and rows[0]["task"] == "add"
+    view.get_by_role("button", name="Set the switches of run 2").click()
+    expect(view.get_by_role("combobox", name="feed-forward")).to_have_value("on")
+
+
+def test_five_seeds_draw_a_band(open_page: Callable[..., Page]) -> None:
+    view = found(open_page("#w.lab=seed:3"))
+    run(view, 2, "5 seeds")
+    assert "each of 5 seeds" in said(view).inner_text()
+    area = view.locator("polygon.attn-area.attn-now").first.get_attribute("points") or ""
+    assert len(area.split()) == 2 * 5
+    assert ledger(view)[1][1].endswith("(5 seeds)")
+
+
+def test_a_link_restores_the_switches(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = found(page)
+    view.get_by_role("combobox", name="task").select_option("reverse six letters")
+    unfold(view, "Change the model")
+    view.get_by_role("combobox", name="positions").select_option("waves")
+    press(view, "Copy link to this state")
+    expect(view.get_by_text("Link copied")).to_be_visible()
+    link = page.evaluate("navigator.clipboard.readText()").split("#")[1]
+    assert "task:~reverse" in link and "positions:~sinusoidal" in link and "lr" not in link
+    again = found(open_page(f"#{link}"))
+    expect(again.get_by_role("combobox", name="task")).to_have_value("reverse six letters")
+    hostile = found(open_page("#w.lab=task:~%3Cimg%3E;n_layers:99;steps:200;lr:-1;seed:2.5"))
+    expect(hostile.get_by_role("combobox", name="task")).to_have_value("sort six letters")
+    unfold(hostile, "Change the model")
+    expect(hostile.get_by_role("combobox", name="steps")).to_have_value("200")
+    expect(hostile.get_by_role("combobox", name="layers")).to_have_value("1")
+
+
+def test_a_text_of_the_reader(open_page: Callable[..., Page]) -> None:
+    view = found(open_page())
+    view.get_by_role("combobox", name="task").select_option("go on with a text")
+    text = view.get_by_role("textbox", name="The text to learn")
+    text.fill("too short")
+    text.blur()
+    expect(view.get_by_text("has 200 characters at least").first).to_be_visible()
+    text.fill("the cat sat on the mat, " * 20)
+    text.blur()
+    view.get_by_role("textbox", name="ask it").fill("the cat ")
+    run(view, 2)
+    assert "rows of 48 tokens" in view.inner_text() or view.locator("details").first.is_visible()
+    flow = view.locator(".attn-flow")
+    expect(flow).to_contain_text("the cat ")
+    assert set(flow.locator("b").inner_text()) <= set("the cat sat on the mat, ")
+
+
+def test_by_keyboard(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = found(page)
+    view.get_by_role("combobox", name="task").focus()
+    for wanted in ("Run", "One step", "5 seeds"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == wanted
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(said(view)).to_have_text(re.compile(r"step 1 of 100.*Paused\.$"))
+    view.locator("summary").first.press("Enter")
+    assert view.get_by_role("combobox", name="layers").is_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any) -> None:
+    page = open_page(theme=theme)
+    view = found(page)
+    run(view, 2)
+    for name in ("Change", "Where", "Your runs"):
+        unfold(view, name)
+    page.add_script_tag(path=AXE)
+    problems = page.evaluate(
+        """async () => (await axe.run(".attn-laboratory", { resultTypes: ["violations"] }))
+        .violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).slice(0, 3)}`)"""
+    )
+    assert problems == []
+
+
+def test_the_page_stays_free_while_it_trains(open_page: Callable[..., Page]) -> None:
+    """The main thread's own work in each frame, by Chromium's trace, and not what it waits for."""
+    page = open_page("#w.lab=steps:2000;d_model:32;n_layers:2;batch:32")
+    view = found(page)
+    unfold(view, "Where it looks")
+    press(view, "Run")
+    expect(said(view)).to_have_text(re.compile(r"step [1-9]\d* of"), **LONG)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
+
+    before, steps = busy(), int(re.findall(r"step (\d+)", said(view).inner_text())[0])
+    page.wait_for_timeout(2000)
+    done = int(re.findall(r"step (\d+)", said(view).inner_text())[0]) - steps
+    assert done > 0 and busy() - before < 0.5  # of 2 s: a page that trained itself would be full
+
+
+def test_it_waits_while_nobody_sees_it_and_ends_with_the_page(
+    open_page: Callable[..., Page], faults: Faults
+) -> None:
+    page = open_page("#w.lab=steps:2000")
+    view = found(page)
+    press(view, "Run")
+    expect(said(view)).to_have_text(re.compile(r"step [1-9]\d* of"), **LONG)
+    hide = """(hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(hide, True)
+    page.wait_for_timeout(400)
+    before = said(view).inner_text()
+    page.wait_for_timeout(500)
+    assert said(view).inner_text() == before
+    page.evaluate(hide, False)
+    expect(said(view)).not_to_have_text(before)
+    assert len(page.workers) == 1
+    page.goto("about:blank")
+    assert page.workers == []
+
+
+def test_a_worker_that_fails_says_why(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = found(page)
+    page.evaluate(
+        "() => { window.Worker = class { postMessage() { setTimeout(() => "
+        "this.onerror({ message: 'no memory' })); } terminate() {} }; }"
+    )
+    press(view, "Run")
+    expect(said(view)).to_have_text("The training stopped: no memory.")
+    assert len(ledger(view)) == 1
