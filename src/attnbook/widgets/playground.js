@@ -31,8 +31,10 @@ function render({ model, el }) {
   const tokens = makeText((at) => put(model, { place: at >= row.ids.length ? -1 : at }));
   const status = h("p", { className: "attn-note", role: "status", "aria-live": "polite" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" }), note = h("p", { className: "attn-note" });
-  const could = h("p", { className: "attn-legend" }), bars = makeBars(take), fell = makeDraw();
-  const other = button("Another number", () => put(model, { seed: (model.get("seed") + 1) % 1e6 }));
+  const could = h("p", { className: "attn-legend" }), bars = makeBars(take);
+  const other = button("Another number", () => put(model, { seed: (model.get("seed") + 1) % 1e6 })), fell = makeDraw(other);
+  const seed = h("input", { type: "number", min: 0, max: 1e6, step: 1, inputMode: "numeric",
+    oninput: () => { if (seed.value !== "" && seed.checkValidity()) put(model, { seed: Number(seed.value) }); } });
   const tried = h("div", { className: "attn-row attn-branches" });
   const filters = {
     temperature: slider("temperature", { min: 0, max: 1, step: 0.01 }, (x) => put(model, { temperature: fromSlider(x) })),
@@ -43,7 +45,8 @@ function render({ model, el }) {
   const after = Object.fromEntries(Object.keys(filters).map((name) => [name, h("p", { className: "attn-after" })]));
   const every = makePlaces(), folds = {}, inner = h("div");
   let inside;
-  const bodies = { filters: Object.keys(filters).flatMap((name) => [filters[name].node, after[name]]), places: [every.node], inside: [inner] };
+  const bodies = { filters: [...Object.keys(filters).flatMap((name) => [filters[name].node, after[name]]),
+    h("label", { className: "attn-field" }, h("span", {}, "seed of the numbers"), seed)], places: [every.node], inside: [inner] };
   for (const [name, label] of Object.entries(FOLDS)) {
     const ontoggle = () => {
       const open = Object.keys(FOLDS).filter((each) => folds[each].open);
@@ -57,7 +60,7 @@ function render({ model, el }) {
     h("p", { className: "attn-lead" }, "Begin a text. The model says what could come next; a random number picks one. "
       + "Press any token to see what else could have stood there, and any bar to take that instead."),
     text, h("div", { className: "attn-row attn-act" }, go, one, back, pace.node), tokens.node, tried, note, status,
-    could, bars.node, h("div", { className: "attn-fall" }, fell.node, other), ...Object.values(folds), heard, state.bar);
+    could, bars.node, fell.node, ...Object.values(folds), heard, state.bar);
 
   // ---- what the reader does
   function edit() {
@@ -169,7 +172,8 @@ function render({ model, el }) {
     const view = live ? outlook(row, names, at, settings(), model.get("seed")) : stored;
     if (text.value !== model.get("text")) text.value = model.get("text");
     go.textContent = writing ? "Stop" : "Write";
-    text.disabled = other.disabled = !live;
+    text.disabled = other.disabled = seed.disabled = !live;
+    if (!seed.matches(":focus")) seed.value = model.get("seed");
     go.disabled = !live || (full() && !writing);
     one.disabled = !live || writing || full();
     back.disabled = !live || !model.get("written").length;
@@ -177,6 +181,7 @@ function render({ model, el }) {
     const open = model.get("unfolded"), bits = live && open.includes("places") ? surprises(row) : null;
     for (const name of Object.keys(FOLDS)) folds[name].open = open.includes(name);
     tokens.draw(row, names ?? storedNames, at, bits?.map((each) => each.bits));
+    if (writing) tokens.node.scrollTop = tokens.node.scrollHeight;
     note.textContent = row.cut ? `Not read: the last ${row.cut} tokens, as ${config.max_len} are the most that fit.`
       : live && full() ? `${config.max_len} tokens are the most that the model reads: take some back to go on.` : "";
     tried.replaceChildren(...(left.length ? [h("span", { className: "attn-note" }, "Left: "),
@@ -197,9 +202,9 @@ function render({ model, el }) {
     filters.top_p.set(p, p < 1 ? format(p, 2) : "all");
     filters.min_p.set(m, m > 0 ? format(m, 2) : "0");
     after.temperature.textContent = t < 1 ? "Below 1: the likely become likelier." : t > 1 ? "Above 1: the unlikely get a chance." : "At 1 as the model says.";
-    for (const [name, stage] of [["top_k", "topK"], ["top_p", "topP"], ["min_p", "minP"]]) {
+    for (const [name, stage, on] of [["top_k", "topK", k > 0], ["top_p", "topP", p < 1], ["min_p", "minP", m > 0]]) {
       const { count: n, mass } = stages[stage];
-      after[name].textContent = `leaves ${count(n)} of ${count(size)}, ${format(mass)} of the probability`;
+      after[name].textContent = !on ? "off" : `leaves ${count(n)} of ${count(size)}, ${format(mass)} of the probability`;
     }
   }
 

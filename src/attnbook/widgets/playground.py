@@ -41,14 +41,14 @@ class Playground(ModelWidget):
         min_p: 0 (off) .. 1.
         seed: of the numbers that choose.
         written: ids of the tokens behind the text.
+        place: the token on view, from 1; -1: the next one.
+        head: the one that is opened, through all layers from 0; -1: none.
         unfolded: what is open at first, of "filters", "places" (predictions at every place) and
             "inside" (heads and blocks).
         title: the finding, drawn as the heading.
         name: a short slug for links and for showing the widget on other pages.
 
-    All these follow the reader where there is a kernel, and set what is shown; so do `place`, the
-    token on view (-1: the next one), and `head`, the one that is opened (through all layers from 0;
-    -1: none).
+    All these follow the reader where there is a kernel, and set what is shown.
 
     Source: Radford et al. 2019; Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p), Nguyen et
     al. 2025 (min-p).
@@ -79,6 +79,8 @@ class Playground(ModelWidget):
         min_p: float | int = 0.0,
         seed: int = 0,
         written: Any = (),
+        place: int = -1,
+        head: int = -1,
         unfolded: Any = (),
         title: str = "",
         name: str | None = None,
@@ -94,6 +96,8 @@ class Playground(ModelWidget):
             min_p=min_p,
             seed=seed,
             written=as_list(written, "written", "ids"),
+            place=place,
+            head=head,
             unfolded=as_list(unfolded, "unfolded", "names"),
         )
         self._ask()

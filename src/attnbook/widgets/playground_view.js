@@ -77,23 +77,24 @@ export function makeBars(take) {
   // `here` is the token that stands at the place, if one does.
   function draw({ best, size, count: left, mass, drawn }, here, ready) {
     const full = FULL.find((end) => best[0].p / Math.min(1, mass) <= end * 1.0001) ?? 1;
-    while (lines.length < best.length) lines.push(line());
-    best.forEach(({ id, name, p }, n) => {
-      const made = lines[n], cut = n >= left, q = cut ? 0 : p / mass;
+    const rows = drawn.rank < best.length ? best : [...best, drawn];
+    while (lines.length < rows.length) lines.push(line());
+    rows.forEach(({ id, name, p }, n) => {
+      const made = lines[n], cut = n >= left, q = cut ? 0 : p / mass, hit = id === drawn.id;
       made.id = id;
       made.name.replaceChildren(token(visible(name)));
       made.bar.style.width = `${(100 * p) / full}%`;
       made.grown.style.width = `${(100 * q) / full}%`;
       made.value.textContent = share(p);
-      made.node.className = [cut && "attn-cut", n === drawn.rank && "attn-drawn", id === here && "attn-here"].filter(Boolean).join(" ");
-      made.said.textContent = (cut ? ", cut" : "") + (id === here ? ", stands here" : "");
+      made.node.className = [cut && "attn-cut", hit && "attn-drawn", id === here && "attn-here"].filter(Boolean).join(" ");
       made.button.disabled = !ready;
+      made.said.textContent = (cut ? ", cut" : "") + (id === here ? ", stands here" : "") + (hit ? ", drawn" : "");
     });
-    const rest = Math.max(0, best.reduce((sum, { p }) => sum - p, 1)), kept = Math.max(0, left - best.length);
-    others.children[0].textContent = `${count(size - best.length)} others`;
-    others.children[1].textContent = kept === size - best.length ? "" : `${count(kept)} of them left`;
+    const rest = Math.max(0, rows.reduce((sum, { p }) => sum - p, 1)), kept = Math.max(0, left - rows.length);
+    others.children[0].textContent = `${count(size - rows.length)} others`;
+    others.children[1].textContent = kept === size - rows.length ? "" : `${count(kept)} of them left`;
     others.children[2].textContent = share(rest);
-    const nodes = [...lines.slice(0, best.length).map((each) => each.node), others];
+    const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     scale.textContent = `A full bar is ${full}.`
       + (left < size ? ` Cut: ${count(size - left)} of ${count(size)} tokens; those left share what they had (light).` : "");
@@ -101,11 +102,12 @@ export function makeBars(take) {
   return { node, draw };
 }
 
-// The tokens that are left side by side, each as wide as its share, and the number that falls on one of them.
-export function makeDraw() {
+// The tokens that are left side by side, each as wide as its share, and the number that falls on one of them; `other`
+// is a button for another number.
+export function makeDraw(other) {
   const strip = h("div", { className: "attn-strip" }), pin = h("i", { className: "attn-pin" });
   const said = h("p", { className: "attn-fell" });
-  const node = h("div", { className: "attn-draw" }, h("div", { className: "attn-strip-box", "aria-hidden": "true" }, pin, strip), said);
+  const node = h("div", { className: "attn-draw" }, h("div", { className: "attn-strip-box", "aria-hidden": "true" }, pin, strip), h("div", { className: "attn-fall" }, said, other));
   const parts = [];
 
   function draw({ best, count: left, mass, number, drawn }) {

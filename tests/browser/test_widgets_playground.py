@@ -1,0 +1,334 @@
+"""Playground in Chromium, on a built page: its own engine against the model in Python."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Locator, Page, expect
+
+from attnbook.int8 import load_int8
+from attnbook.recording import recorded
+from attnbook.transformer import TransformerDecoder
+from attnbook.widgets import Playground, format_number
+from tests.browser.conftest import Faults
+from tests.browser.widget_pages import everywhere, widget
+from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
+
+TEXT = "We must ask the"
+READY = "textarea:not([disabled])"
+MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
+
+
+def playground(text: str = TEXT, **options: Any) -> Playground:
+    return Playground(text, weights=tiny_gpt(), **options)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[..., Path]) -> Path:
+    shown = [playground(name="play", title="It writes")]
+    return widget_page(shown, attnbook_weights=str(tiny_gpt().parent))
+
+
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    def open_at(fragment: str = "", ready: bool = True, **where: Any) -> Page:
+        page = page_factory(f"{path}{fragment}", **where)
+        if ready:
+            widget(page, 0).locator(READY).wait_for()
+        return page
+
+    return open_at
+
+
+def visible(token: str) -> str:
+    token = token.replace("\n", "↵").replace("\t", "⇥")
+    inner = token.strip(" ")
+    if not inner:
+        return "␣" * len(token) or "∅"
+    before = len(token) - len(token.lstrip(" "))
+    return "␣" * before + inner + "␣" * (len(token) - before - len(inner))
+
+
+def share(p: float) -> str:
+    return "<0.001" if 0 < p < 0.0005 else format_number(p)
+
+
+def shows(view: Locator, shown: Playground) -> None:
+    """That the page shows the text, the bars and the draw of a widget in Python with its state."""
+    answer = shown.answer
+    expect(view.locator(".attn-tok:not(.attn-next)")).to_have_count(len(answer["ids"]))
+    drawn = answer["drawn"]
+    best = answer["best"] + ([drawn] if drawn["rank"] >= len(answer["best"]) else [])
+    names = view.locator(".attn-take .attn-label")
+    expect(names).to_have_text([visible(one["name"]) for one in best])
+    expect(view.locator(".attn-take b")).to_have_text([share(one["p"]) for one in best])
+    cut = [visible(one["name"]) for one in best[: len(answer["best"])][answer["count"] :]]
+    expect(view.locator(".attn-cut .attn-label")).to_have_text(cut)
+    number, span = format_number(answer["number"]), (drawn["from"], drawn["to"])
+    expect(view.locator(".attn-fell")).to_have_text(
+        f"The number {number} falls on {visible(drawn['name'])}"
+        f" ({format_number(span[0])} to {format_number(span[1])})."
+    )
+    expect(view.locator(".attn-drawn .attn-label")).to_have_text([visible(drawn["name"])])
+    given = view.locator(".attn-given")
+    expect(given).to_have_count(answer["prompt"])
+
+
+def drawn_ids(n: int, **options: Any) -> list[int]:
+    """What n steps write."""
+    ids: list[int] = []
+    for _ in range(n):
+        ids.append(playground(written=ids, **options).answer["drawn"]["id"])
+    return ids
+
+
+@everywhere
+def test_step_take_and_go_back(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    view = widget(page, 0)
+    shows(view, playground())
+    step, back = (view.get_by_role("button", name=name, exact=True) for name in ("Step", "Back"))
+    expect(back).to_be_disabled()
+    ids = drawn_ids(3)
+    for n in (1, 2, 3):
+        step.tap() if where["width"] < 600 else step.click()
+        shows(view, playground(written=ids[:n]))
+    back.click()
+    shows(view, playground(written=ids[:2]))
+    other = playground(written=ids[:2]).answer["best"][4]["id"]
+    bar = view.locator(".attn-take").nth(4)
+    bar.tap() if where["width"] < 600 else bar.click()
+    shows(view, playground(written=[*ids[:2], other]))
+    assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+    view.get_by_role("button", name="Another number").click()
+    shows(view, playground(written=[*ids[:2], other], seed=1))
+    view.get_by_role("button", name="Reset").click()
+    shows(view, playground())
+
+
+@everywhere
+def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    view = widget(page, 0)
+    view.get_by_text("Filters", exact=True).click()
+    cool = view.get_by_role("slider", name="temperature")
+    cool.fill("0.4")
+    warm = float(view.locator(".attn-value").first.inner_text())
+    k = view.get_by_role("slider", name="top-k")
+    k.fill("7")  # the eighth step: 10
+    state = {"top_k": 10}
+    for name, value in (("top-p", "0.6"), ("min-p", "0.3")):
+        view.get_by_role("slider", name=name).fill(value)
+        state[name.replace("-", "_")] = float(value)
+    page.wait_for_timeout(50)
+    found = [line.inner_text() for line in view.locator(".attn-after").all()]
+    shown = playground(temperature=exact(0.4), **state)
+    assert warm == round(exact(0.4), 2)
+    shows(view, shown)
+    for said, stage in zip(found[1:], shown.answer["stages"].values(), strict=True):
+        mass = format_number(stage["mass"])
+        assert (
+            said == f"leaves {stage['count']} of {shown.answer['size']}, {mass} of the probability"
+        )
+    assert "attn-cut" in (view.locator(".attn-could li").nth(9).get_attribute("class") or "")
+    widths = view.locator(".attn-strip span").evaluate_all(
+        "(all) => all.map((e) => e.getBoundingClientRect().width)"
+    )
+    kept = [one["p"] / shown.answer["mass"] for one in shown.answer["best"]]
+    kept = kept[: shown.answer["count"]]
+    assert widths == pytest.approx([sum(widths) * q for q in kept], abs=0.6)
+    pin = view.locator(".attn-pin").evaluate("(e) => parseFloat(e.style.left)")
+    assert pin == pytest.approx(100 * shown.answer["number"])
+
+
+def exact(x: float) -> float:
+    """The temperature of a place of the slider."""
+    return float(f"{0.05 * (20 / 0.05) ** x:.3g}")
+
+
+def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    ids, prompt = drawn_ids(4), TOKENIZER.encode(TEXT)
+    for n in range(4):
+        view.get_by_role("button", name="Step", exact=True).click()
+        shows(view, playground(written=ids[: n + 1]))
+    at = len(prompt) + 1
+    view.locator(".attn-tok").nth(at).click()
+    shown = playground(written=ids, place=at)
+    shows(view, shown)
+    assert shown.answer["at"] == at
+    title = view.get_by_text("What could have stood after")
+    assert visible(shown.answer["names"][at]) in title.inner_text()
+    best = shown.answer["best"]
+    choice = next(n for n, one in enumerate(best) if one["id"] != ids[1])
+    view.locator(".attn-take").nth(choice).press("Enter")
+    branched = [ids[0], best[choice]["id"]]
+    shows(view, playground(written=branched))
+    left = view.locator(".attn-branches button")
+    expect(left).to_have_count(1)
+    left.click()
+    shows(view, playground(written=ids))
+    view.locator(".attn-tok").nth(2).press("Enter")  # inside the beginning
+    best = playground(written=ids, place=2).answer["best"]
+    view.locator(".attn-take").nth(1).click()
+    start = TOKENIZER.decode(prompt[:2])
+    shows(view, playground(start, written=[best[1]["id"]]))
+    expect(view.get_by_role("textbox", name="Your beginning")).to_have_value(start)
+
+
+@everywhere
+def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    view = widget(page, 0)
+    text = view.get_by_role("textbox", name="Your beginning")
+    text.fill("People é🥲")
+    shows(view, playground("People é🥲"))
+    view.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    text.press("Enter")
+    most = CONFIG.max_len
+    expect(view.get_by_text(f"{most} tokens are the most that the model reads")).to_be_visible()
+    n = len(TOKENIZER.encode("People é🥲"))
+    ids = drawn_ids_of("People é🥲", most - n)
+    shows(view, playground("People é🥲", written=ids))
+    for name in ("Write", "Step"):
+        expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    view.get_by_role("button", name="Back", exact=True).click()
+    expect(view.get_by_role("button", name="Write", exact=True)).to_be_enabled()
+    text.fill("peace " * 60)
+    expect(view.get_by_text("Not read: the last")).to_be_visible()
+    text.fill("")
+    shows(view, playground(""))
+    assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
+def drawn_ids_of(text: str, n: int) -> list[int]:
+    ids: list[int] = []
+    for _ in range(n):
+        ids.append(playground(text, written=ids).answer["drawn"]["id"])
+        if ids[-1] == TOKENIZER.vocab.eos:
+            break
+    return ids
+
+
+def test_every_place(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    view.get_by_text("Every place", exact=True).click()
+    ids = torch.tensor([TOKENIZER.encode(TEXT)])
+    with torch.no_grad():
+        logp = MODEL(ids)[0, :-1].double().log_softmax(-1)
+    rows = []
+    for after, row in zip(ids[0, 1:].tolist(), logp, strict=True):
+        guess = int(row.argmax())
+        name = "✓" if guess == after else visible(TOKENIZER.decode([guess]) or "<|endoftext|>")
+        p, bits = share(row[after].exp().item()), format_number(-row[after].item() / 0.693147181, 1)
+        rows.append(
+            [visible(TOKENIZER.decode([after])), p, bits, f"{name} {share(row.max().exp().item())}"]
+        )
+    body = view.locator(".attn-every tbody tr")
+    expect(body).to_have_count(len(rows))
+    found = body.evaluate_all("(all) => all.map((row) => [...row.cells].map((e) => e.textContent))")
+    assert [row[:3] for row in found] == [row[:3] for row in rows]
+    for row, want in zip(found, rows, strict=True):
+        assert row[3] == want[3] or "\\x" in row[3]
+    levels = view.locator(".attn-tok").evaluate_all(
+        "(all) => all.map((e) => +e.style.getPropertyValue('--level'))"
+    )
+    bits = [-row[i].item() / 0.693147181 for i, row in zip(ids[0, 1:], logp, strict=True)]
+    assert levels[1:-1] == pytest.approx([min(1, each / 12) for each in bits], abs=1e-3)
+
+
+def test_inside(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    view.get_by_text("Inside", exact=True).click()
+    heads = view.locator(".attn-head-map")
+    expect(heads).to_have_count(6)
+    ids = torch.tensor([TOKENIZER.encode(TEXT)])
+    with torch.no_grad(), recorded(MODEL) as weights:
+        MODEL(ids)
+    n = ids.shape[1]
+    head = torch.stack([each[0] for each in weights.values()])[1, 2]  # [query key]
+    assert heads.nth(5).locator("canvas").evaluate("(e) => [e.width, e.height]") == [n, n]
+    heads.nth(5).press("Space")
+    best = head[-1].topk(5)
+    names = [visible(TOKENIZER.decode([ids[0, i].item()])) for i in best.indices]
+    told = " · ".join(
+        f"{name} {format_number(w.item())}" for name, w in zip(names, best.values, strict=True)
+    )
+    panel = view.locator(".attn-opened:not([hidden])")
+    last = visible(TOKENIZER.decode([ids[0, -1].item()]))
+    expect(panel.locator("p").first).to_have_text(f"Layer 2, head 3: {last} looks at {told}")
+    expect(panel.locator(".attn-lengths li")).to_have_count(3)
+    heads.nth(5).click()
+    expect(panel).to_have_count(0)
+
+
+def test_keys(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    view.get_by_role("button", name="The next token").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    n = len(TOKENIZER.encode(TEXT))
+    shows(view, playground(place=n - 2))
+    page.keyboard.press("End")
+    page.keyboard.press("Space")
+    shows(view, playground())
+    reachable = view.locator(".attn-tok[tabindex='0'], .attn-tok:not([tabindex])")
+    expect(reachable).to_have_count(1)
+
+
+def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    view.get_by_role("textbox", name="Your beginning").fill("Peace: 50% & cats;")
+    ids = drawn_ids_of("Peace: 50% & cats;", 2)
+    for n in (1, 2):
+        view.get_by_role("button", name="Step", exact=True).click()
+        shows(view, playground("Peace: 50% & cats;", written=ids[:n]))
+    view.get_by_text("Inside", exact=True).click()
+    view.locator(".attn-head-map").nth(3).click()
+    view.get_by_role("button", name="Copy link").click()
+    expect(view.get_by_text("Link copied")).to_be_visible()
+    fragment = "#" + page.evaluate("navigator.clipboard.readText()").split("#")[1]
+    again = widget(open_page(fragment), 0)
+    shows(again, playground("Peace: 50% & cats;", written=ids))
+    expect(again.locator(".attn-opened:not([hidden])")).to_contain_text("Layer 2, head 1")
+    hostile = open_page(
+        "#w.play=text:~%3Cimg%20src=x%3E;written:3,-4,99999,1.5;top_p:-3;head:999;place:7777;seed:-1"
+    )
+    shows(widget(hostile, 0), playground("<img src=x>", written=[3], top_p=0.01, place=7777))
+
+
+def test_without_weights_the_stored_answer_stays(
+    open_page: Callable[..., Page], faults: Faults
+) -> None:
+    page = open_page(ready=False)
+    page.route(f"**/weights/{NAME}.js", lambda route: route.abort())
+    page.reload()
+    view = widget(page, 0)
+    said = view.get_by_text("The model could not start: their script")
+    expect(said).to_contain_text("Until then this is the stored answer.")
+    shows(view, playground())
+    for name in ("Write", "Step", "Back", "Another number"):
+        expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    faults.clear()
+
+
+def test_the_page_stays_smooth_while_it_writes(open_page: Callable[..., Page]) -> None:
+    """Of what each token costs the page's own thread: elements that are there stay."""
+    page = open_page()
+    view = widget(page, 0)
+    first = view.locator(".attn-tok").first.element_handle()
+    bar = view.locator(".attn-take").first.element_handle()
+    view.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    view.get_by_role("button", name="Write", exact=True).click()
+    expect(view.get_by_text(re.compile("tokens are the most|The text ends"))).to_be_visible()
+    for handle in (first, bar):
+        assert handle.evaluate("(e) => e.isConnected")
