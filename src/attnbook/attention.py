@@ -15,7 +15,7 @@ from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
 from attnbook.scores import Score
 
-Kept = tuple[Tensor, Tensor, Tensor]  # keys, values and positions that are computed
+Kept = tuple[Tensor, ...]  # keys and values that are computed, and positions where a scheme asks
 Cache = dict[nn.Module, Kept]  # of each attention of a model
 STEPS = ("scores", "weights", "combine")
 
@@ -326,9 +326,9 @@ class MultiHeadAttention(Attention):
             positions = torch.arange(n_keys - origin.shape[1], n_keys, device=x.device)[None]
         else:
             check_shapes(positions=(positions, "#batch query"), **sizes)
-        positions = positions.expand(x.shape[0], -1)
         q = self.q_norm(self._split(self.q(x)))
-        if self.positions:
+        if self.positions is not None:
+            positions = positions.expand(x.shape[0], -1)
             q = self.positions.rotate(q, positions)
         if mask is not None and cache is None:  # what nobody sees has no gradient, even of NaN
             origin = origin.masked_fill(~mask.any(1)[:, :, None], 0.0)
@@ -336,8 +336,8 @@ class MultiHeadAttention(Attention):
             past = self._keys(origin, positions, past)
         if cache is not None:
             cache[self] = past
-        k, v, key_positions = past
-        bias = self.positions.bias(q, positions, key_positions) if self.positions else None
+        k, v, *places = past
+        bias = None if self.positions is None else self.positions.bias(q, positions, *places)
         heads = self._attend(q, k, v, None if mask is None else mask[:, None], causal, bias)
         return self.out(heads.transpose(1, 2).flatten(2))
 
@@ -347,15 +347,12 @@ class MultiHeadAttention(Attention):
     def _keys(self, origin: Tensor, positions: Tensor, past: Kept | None) -> Kept:
         """Keys, values and positions of vectors, behind those of the past."""
         k, v = self.k_norm(self._split(self.k(origin))), self._split(self.v(origin))
-        if self.positions:
-            k = self.positions.rotate(k, positions)
+        new = k, v
+        if self.positions is not None:
+            new = self.positions.rotate(k, positions), v, positions
         if past is None:
-            return k, v, positions
-        return (
-            torch.cat([past[0], k], dim=2),
-            torch.cat([past[1], v], dim=2),
-            torch.cat([past[2], positions], dim=1),
-        )
+            return new
+        return tuple(torch.cat(pair, dim) for *pair, dim in zip(past, new, (2, 2, 1), strict=False))
 
     def _attend(
         self,

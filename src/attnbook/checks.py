@@ -1,7 +1,8 @@
 """Bad input gets a ValueError that names the argument, what was expected, and what came."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
+from itertools import islice
 from math import inf
 from numbers import Integral
 from typing import Any
@@ -24,34 +25,44 @@ def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
         The size of each word.
     """
     sizes = {name: value for name, value in named.items() if not isinstance(value, tuple)}
-    front: list[int] = []
+    front: Sequence[int] = ()
     for name, value in named.items():
         if not isinstance(value, tuple):
             continue
         tensor, wanted = value
-        words, shape = wanted.split(), list(tensor.shape)
-        known = {word: sizes[word] for word in (w.strip("#") for w in words) if word in sizes}
-        fits = True
-        if words[0].endswith("..."):
-            first, *words = words
-            n = max(0, len(shape) - len(words))
+        first, words = _words(wanted)
+        shape, known = tensor.shape, len(sizes)
+        n = len(shape) - len(words)
+        fits = n >= 0 if first else n == 0
+        if fits and first:
             if first == "...":
                 front = shape[:n]
             else:
-                known = {"...": front, **known}
                 pairs = zip(shape[:n], front[len(front) - n :], strict=False)
                 fits = n <= len(front) and all(size in (1, most) for size, most in pairs)
             shape = shape[n:]
-        fits = fits and len(words) == len(shape)
-        for word, size in zip(words, shape, strict=False):
-            if not (word.startswith("#") and size == 1):
-                fits = fits and sizes.setdefault(word.strip("#"), size) == size
+        for (word, any_one), size in zip(words, shape, strict=False):
+            if not (any_one and size == 1) and sizes.setdefault(word, size) != size:
+                fits = False
         if not fits:
-            sized = ", ".join(f"{word} = {size}" for word, size in known.items())
+            before = dict(islice(sizes.items(), known))
+            said = {word: before[word] for word, _ in words if word in before}
+            if first == "#...":
+                said = {"...": list(front), **said}
+            sized = ", ".join(f"{word} = {size}" for word, size in said.items())
             raise ValueError(
                 f"{name} must be [{wanted}]{sized and f' with {sized}'}, got {list(tensor.shape)}"
             )
     return sizes
+
+
+@cache
+def _words(wanted: str) -> tuple[str, tuple[tuple[str, bool], ...]]:
+    """What stands for any dimensions in front, and each word with whether its size may be 1."""
+    first, *words = wanted.split()
+    if not first.endswith("..."):
+        first, words = "", [first, *words]
+    return first, tuple((word.strip("#"), word.startswith("#")) for word in words)
 
 
 def check_mask(mask: Tensor, /, **named: int | tuple[Tensor, str]) -> None:
@@ -97,7 +108,7 @@ def check_ids(
         raise ValueError(f"{name} must hold at least one token, got {list(ids.shape)}")
     if vocab_size is None or torch.compiler.is_compiling():
         return
-    low, high = int(ids.min()), int(ids.max())
+    low, high = (int(edge) for edge in ids.aminmax())
     if low < 0 or high >= vocab_size:
         raise ValueError(
             f"{name} must be token ids in 0..{vocab_size - 1}, got {low if low < 0 else high}"

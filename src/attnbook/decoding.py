@@ -106,23 +106,25 @@ def beam_search(
         logits, state = step(new, state)
         check_shapes(logits=(logits, "row vocab"), row=len(new), vocab=len(vocab))
         logp = logits.float().log_softmax(-1)
-        if logp.isnan().any():
+        if logp[:, 0].isnan().any():  # then so is the whole row
             raise ValueError(f"logits must be numbers, got NaN after {tokens.shape[-1]} tokens")
-        logp[:, barred] = -inf
+        if barred:
+            logp[:, barred] = -inf
         logp = torch.where(ended[..., None], over, logp.unflatten(0, (batch, -1)))
         lengths = lengths + ~ended
-        total = sums[..., None] + logp  # [batch hypothesis vocab]
-        ranked = total / lengths[..., None] ** length_penalty
-        ranked = ranked.masked_fill(total == -inf, -inf).flatten(1)  # a large penalty may be inf
-        best = ranked.topk(beam, dim=-1).indices  # [batch beam]
-        before, word = best // len(vocab), best % len(vocab)
+        total = ranked = sums[..., None] + logp  # [batch hypothesis vocab]
+        if length_penalty:  # a large one may be inf
+            ranked = (total / lengths[..., None] ** length_penalty).masked_fill(total == -inf, -inf)
+        best = ranked.flatten(1).topk(beam, dim=-1).indices  # [batch beam]
+        sums, word = total.flatten(1).gather(1, best), best
         if beam > 1:
-            n = sums.shape[1]
-            rows = before + n * torch.arange(batch, device=device)[:, None]
+            before, word = best // len(vocab), best % len(vocab)
+            rows = before + lengths.shape[1] * torch.arange(batch, device=device)[:, None]
             state = pick(state, rows.flatten())
-        sums, lengths = total.flatten(1).gather(1, best), lengths.gather(1, before)
-        ended = ended.gather(1, before) | (word == vocab.eos)
-        tokens = torch.cat([tokens.take_along_dim(before[..., None], dim=1), word[..., None]], -1)
+            lengths, ended = lengths.gather(1, before), ended.gather(1, before)
+            tokens = tokens.take_along_dim(before[..., None], dim=1)
+        ended = ended | (word == vocab.eos)
+        tokens = torch.cat([tokens, word[..., None]], -1)
         new = word.flatten()[:, None]
         if (ended if length_penalty else ended[:, :1]).all():
             break  # without penalty nothing can overtake a best one that has ended

@@ -81,9 +81,7 @@ class Stack(nn.Module):
             memory, mask, memory_mask, causal, positions, cache: as for `Block`.
         """
         check_ids("tokens", tokens, self.embedding.num_embeddings)
-        first = cast(Block, self.blocks[0]).attention
-        if positions is None and cache and first in cache:
-            past = cache[first][0].shape[2]
+        if positions is None and cache and (past := self.past(cache)):
             positions = torch.arange(past, past + tokens.shape[1], device=tokens.device)[None]
         x = self.embedding(tokens)
         if self.config.embedding_scale:
@@ -110,6 +108,11 @@ class Stack(nn.Module):
                 cache=cache,
             )
         return self.norm(x)
+
+    def past(self, cache: Cache) -> int:
+        """How many tokens a cache holds."""
+        first = cast(Block, self.blocks[0]).attention
+        return cache[first][0].shape[2] if first in cache else 0
 
 
 def _start(part: nn.Module, config: TransformerConfig) -> None:
@@ -195,12 +198,12 @@ class TransformerDecoder(nn.Module):
             mask: `[batch token]` True at words. Padding at the end needs none: no word sees it.
         """
         if mask is None:
-            return self._logits(tokens, memory)
+            return self._logits(self._states(tokens, memory))
         check_mask(mask, tokens=(tokens, "batch token"), mask=(mask, "batch token"))
-        return self._logits(tokens, memory, mask, positions_of(mask))
+        return self._logits(self._states(tokens, memory, mask, positions_of(mask)))
 
     def start(self, memory: Memory | None = None) -> State:
-        """What the first step begins with: an empty cache, no token seen, and the memory."""
+        """What the first step begins with: an empty cache, no padding seen, and the memory."""
         return {}, None, memory
 
     def step(
@@ -220,16 +223,18 @@ class TransformerDecoder(nn.Module):
                 left.
         """
         cache, seen, memory = state
-        if mask is None:
-            mask = torch.ones_like(tokens, dtype=torch.bool)
-        check_mask(mask, tokens=(tokens, "batch token"), mask=(mask, "batch token"))
-        seen = mask if seen is None else torch.cat([seen, mask], dim=1)
-        cache, positions = dict(cache), positions_of(seen)[:, -tokens.shape[1] :]
-        hidden = None if seen.all() else seen
-        logits = self._logits(tokens, memory, hidden, positions, cache)
-        return logits[:, -1], (cache, seen, memory)
+        cache, positions = dict(cache), None
+        if mask is not None:
+            check_mask(mask, tokens=(tokens, "batch token"), mask=(mask, "batch token"))
+            if seen is None and not mask.all():  # the first padding
+                seen = mask.new_ones(len(tokens), self.stack.past(cache))
+        if seen is not None:
+            seen = torch.cat([seen, torch.ones_like(tokens) > 0 if mask is None else mask], dim=1)
+            positions = positions_of(seen)[:, -tokens.shape[1] :]
+        states = self._states(tokens, memory, seen, positions, cache)
+        return self._logits(states[:, -1]), (cache, seen, memory)
 
-    def _logits(
+    def _states(
         self,
         tokens: Tensor,
         memory: Memory | None,
@@ -237,7 +242,7 @@ class TransformerDecoder(nn.Module):
         positions: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        x = self.stack(
+        return self.stack(
             tokens,
             None if memory is None else memory.states,
             mask=None if mask is None else mask[:, None],
@@ -246,7 +251,11 @@ class TransformerDecoder(nn.Module):
             positions=positions,
             cache=cache,
         )
-        return x @ self.stack.embedding.weight.T if self.head is None else self.head(x)
+
+    def _logits(self, states: Tensor) -> Tensor:
+        if self.head is None:
+            return states @ self.stack.embedding.weight.T
+        return self.head(states)
 
     @torch.no_grad()
     def generate(
