@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    Laboratory,
     LossSurface,
     MaskedWords,
     PositionExplorer,
@@ -273,8 +274,30 @@ def test_masked_words_keep_the_contract(browser: Browser, attached: bool) -> Non
 def test_masked_words_without_a_kernel(browser: Browser) -> None:
     page = browser.new_page()
     errors = start(page, MaskedWords("Ask the cats", [1], weights=tiny_bert(), name="kept"), True)
-    page.get_by_text("No kernel answers. Run the cell to ask about your own sentence.").wait_for()
+    page.get_by_text("No kernel answers. Run the cell to ask the model yourself.").wait_for()
     assert page.get_by_text("instead of the", exact=True).is_visible()  # the stored answer
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_laboratory_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    small = Laboratory(d_model=16, n_heads=2, batch=8, steps=2000, name="kept")
+    errors = start(page, small, attached)
+    page.get_by_role("combobox", name="task").select_option("copy six letters, four dots later")
+    chosen = "[model.get('settings').task, model.get('settings').d_model, unsaved.size]"
+    assert page.evaluate(chosen) == ["copy", 16, 0]
+    settings = {**small.settings, "n_layers": 1}
+    page.evaluate("(all) => model.fromKernel('settings', all)", settings)
+    page.evaluate(FRAME)
+    assert page.get_by_role("combobox", name="task").input_value() == "sort six letters"
+    page.get_by_role("button", name="Run").click()
+    page.locator(".attn-progress", has_text="step 1").wait_for()
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('settings').n_layers, unsaved.size]") == [2, 0]
+    page.get_by_role("button", name="Run").click()
+    page.locator(".attn-progress", has_text="step 1").wait_for()
+    assert len(page.workers) == 1
     finish(page, errors)
 
 

@@ -11,8 +11,8 @@ const LARGE = 440; // pixels that the opened head is wide, at most
 // null, the decades that the losses span are the scale.
 export function makeChart(title, get, scale) {
   const box = plot(), picture = box.querySelector("svg"), ticks = h("div", { className: "attn-levels" });
-  const below = h("div"), node = h("figure", { className: "attn-chart", role: "img" },
-    h("figcaption", {}, title), box, below);
+  const below = h("div"), node = h("div", { className: "attn-chart", role: "img" },
+    h("p", {}, title), box, below);
   box.append(ticks);
 
   // Each of `shown` is { seeds, look, noise }; `noise` are the losses of single steps, thinly drawn.
