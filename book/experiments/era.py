@@ -3,7 +3,7 @@
 `make experiments NAME=era` makes every run below and stores a row for each. Two tasks are learnt
 from 200 or 1,000 labels: `era`, from which of four times (before 1850, 1850 to 1909, 1910 to 1969,
 since 1970) is a sentence of a president, and `sentiment`, is a snippet of a film review praise or
-blame. Eras are equally frequent. Sentences have 8 to 30 words and no digit, so that no date tells.
+blame. Eras are equally frequent. Sentences have 8 to 40 words and no digit, so that no date tells.
 
     pretrained  the book's own GPT, which has read other years' speeches, those of the labelled
                 sentences among them, and no review
@@ -24,7 +24,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 os.environ["ATTNBOOK_PROGRESS"] = "0"
 
@@ -46,7 +46,7 @@ from attnbook.transformer import TransformerDecoder
 
 BOUNDS = (1850, 1910, 1970)  # the years in which an era begins, but the first
 POOL, JUDGED = 500, 240  # sentences of an era: to be labelled, and of each share that judges
-WORDS, LONGEST, BATCH, DROPOUT = (8, 30), 48, 32, 0.1
+WORDS, LONGEST, BATCH, DROPOUT = (8, 40), 48, 32, 0.1
 JUDGING, SPOKEN = 1000, 200  # the most texts that judge, and that are asked for bits
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # C
 SPLITS = ("validation", "test")
@@ -192,8 +192,8 @@ def run(
 
 TASKS, LABELS, SEEDS = ("era", "sentiment"), (200, 1000), 5
 MEASURED = ("validation", "test", "bits")
-COLUMNS: tuple[str, ...] = ("task", "method", "auxiliary", "labels", "lr", "seed")
-SETTINGS = [
+COLUMNS = ("task", "method", "auxiliary", "labels", "lr", "seed")
+SETTINGS: list[dict[str, Any]] = [
     dict(zip(COLUMNS, values, strict=True))
     for values in (
         *(("era", method, 0.5, 1000, lr, 0) for method in RATES for lr in RATES[method][1:]),

@@ -102,6 +102,9 @@ def both_ways(
 
     Args and raises: as for `lay_out`.
     """
+    if len(first) != len(second):
+        n = f"{len(first)} and {len(second)}"
+        raise ValueError(f"first and second must be equally many, got {n}")
     rows = lay_out(vocab, [*first, *second], [*second, *first], max_len=max_len)
     return torch.stack(rows.chunk(2), 1)
 
