@@ -73,5 +73,5 @@ def test_it_wrote_while_it_learnt(stored: tuple[TransformerDecoder, BytePair]) -
     def words(text: str) -> float:
         return sum(word in known for word in text.split()) / len(text.split())
 
-    assert words(samples["0"]) + 0.2 < words(samples[str(gpt.STEPS)]) > 0.8
+    assert words(samples["0"]) + 0.2 < words(samples[str(gpt.STEPS)]) > 0.7
     assert gpt.sample(gpt.untrained().eval(), stored[1]) == samples["0"]
