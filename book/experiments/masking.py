@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
-from sides import RATES, ROWS, Reader, pieces, texts
+from sides import ROWS, Reader, pieces, texts
 
 from attnbook.bert import mask_tokens
 from attnbook.tables import Experiment
 from attnbook.training import Cosine, train
 from attnbook.vocabulary import IGNORED, Sequences
 
-STEPS, TESTED = 1000, 2048
+STEPS, TESTED, RATE = 1000, 2048, 0.005
 SHARES = ((1.0, 0.0), (0.8, 0.0), (0.8, 0.2), (0.8, 0.1))  # masked, random
 KINDS = {"hidden": (1.0, 0.0), "shown": (0.0, 0.0), "replaced": (0.0, 1.0)}
 SETTINGS = [
@@ -55,7 +55,7 @@ def run(masked: float, random: float, seed: int) -> Iterator[dict]:
         partial(batch, masked, random, seed),
         lambda read: model.word_loss(model(read.tokens), read.targets),
         STEPS,
-        lr=Cosine(RATES["both"][0], STEPS, warmup=100),
+        lr=Cosine(RATE, STEPS, warmup=100),
         seed=seed,
     )
     yield {kind: right(model, *shares) for kind, shares in KINDS.items()}

@@ -36,12 +36,12 @@ SHARE, START = 0.3, 0.1  # of tokens that are chosen; standard deviation of new 
 SMALL = replace(
     BERT, d_model=64, n_heads=4, d_ff=128, n_layers=2, norm="pre", positions="rotary", dropout=0.0
 )
-RATES = {"both": (0.005, 0.01), "left": (0.005, 0.01), "next": (0.005, 0.01)}  # the best first
+RATES = (0.01, 0.005, 0.02)  # the best of each with seed 0 first
 SETTINGS = [
     {"model": model, "lr": lr, "seed": seed}
-    for model, rates in RATES.items()
-    for lr in rates
-    for seed in range(3 if lr == rates[0] else 1)
+    for model in ("both", "left", "next")
+    for lr in RATES
+    for seed in range(3 if lr == RATES[0] else 1)
 ]
 
 
@@ -114,7 +114,7 @@ def run(model: str, lr: float, seed: int) -> Iterator[dict]:
     }
 
 
-EXPERIMENT = Experiment("sides", SETTINGS, run, ("right",), "0.005 0.01")
+EXPERIMENT = Experiment("sides", SETTINGS, run, ("right",), "0.005 0.01 0.02")
 
 if __name__ == "__main__":
     EXPERIMENT.store()
