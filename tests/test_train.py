@@ -28,7 +28,17 @@ from attnbook.token_files import (
     write_tokens,
 )
 from attnbook.tokenizers import BytePair, Characters
-from attnbook.train import CHECKPOINT, CONFIG, LOG, WEIGHTS, Evaluate, load, read_log, run
+from attnbook.train import (
+    CHECKPOINT,
+    CONFIG,
+    LOG,
+    TOKENIZER,
+    WEIGHTS,
+    Evaluate,
+    load,
+    read_log,
+    run,
+)
 from attnbook.training import Cosine, StableDecay
 from tests import killed_run
 
@@ -262,6 +272,15 @@ def test_a_tokenizer_of_a_run_that_never_began_is_made_anew(tiny):
     assert isinstance(load(folder)[1], BytePair)
     with pytest.raises(ValueError, match="folder must hold a run that has ended"):
         load(tiny.parent)
+
+
+def test_a_folder_that_holds_more_than_a_tokenizer_is_left_alone(tiny):
+    mine = tiny.parent / "run" / TOKENIZER / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(ValueError, match=r"run's own, got .*, where tokenizer holds mine\.txt"):
+        run(changed(tiny))
+    assert mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize("kind", ["bytes", "characters", "bpe"])

@@ -179,7 +179,8 @@ def read_settings(path: str | Path, changes: Iterable[str] = ()) -> Settings:
             raise ValueError(f"--set must be as train.steps=200, got {change!r}")
         if not dot:
             raise ValueError(f"unknown key {section!r}: {_nearest(section)}")
-        sections.setdefault(section, {})[name] = _value(value.strip())
+        if isinstance(keys := sections.setdefault(section, {}), dict):
+            keys[name] = _value(value.strip())
     return settings(sections)
 
 
@@ -194,8 +195,10 @@ def settings(sections: Mapping[str, Any]) -> Settings:
     """Settings from sections, as TOML gives them; errors as `read_settings` raises them."""
     made: dict[str, Any] = {}
     for name, keys in sections.items():
-        if name not in SECTIONS or not isinstance(keys, Mapping):
+        if name not in SECTIONS:
             raise ValueError(f"unknown key {name!r}: {_nearest(name)}")
+        if not isinstance(keys, Mapping):
+            raise ValueError(f"{name} must be a section of keys, [{name}], got {keys!r}")
         made[name] = {}
         kinds = get_type_hints(SECTIONS[name])
         for key, value in keys.items():

@@ -47,6 +47,7 @@ from attnbook.token_files import (
     token_bytes,
     write_tokens,
 )
+from attnbook.tokenizers.bytepair import FILES
 from attnbook.training import Checkpoint, Cosine, Run, StableDecay, autocast, train
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Sequences
@@ -313,6 +314,9 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
     """Make the run's tokenizer. One without settings beside it is of a run that never began."""
     if (folder / CONFIG).is_file():
         return
+    if other := {path.name for path in (folder / TOKENIZER).glob("*")} - {*FILES[0]}:
+        wanted = f"train.folder must be the run's own, got {folder}, where {TOKENIZER}"
+        raise ValueError(f"{wanted} holds {min(other)}")
     data = settings.data
     texts = chain.from_iterable(documents(data.source, "train", data.held_out))
     tokenizer = make_tokenizer(data.tokenizer, texts, data.vocab_size)

@@ -15,7 +15,7 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: settings({"model": {"lr": 1.0}}), "'model.lr': did you mean 'optimizer.lr'"),
     (lambda: settings({"steps": 3}), "unknown key 'steps': did you mean 'train.steps'"),
     (lambda: settings({"modle": {}}), "unknown key 'modle': did you mean 'model'"),
-    (lambda: settings({"model": 3}), "unknown key 'model'"),
+    (lambda: settings({"model": 3}), r"model must be a section of keys, \[model\], got 3"),
     (lambda: settings({"zzzz": {}}), "the sections are train, data, model, optimizer"),
     (
         lambda: settings({"train": {"steps": 2.5}}),
@@ -85,6 +85,12 @@ CALLS: list[tuple[Callable[[], object], str]] = [
 def test_calls(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_key_where_a_section_should_be(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text("train = 3", "utf-8")
+    with pytest.raises(ValueError, match="train must be a section of keys"):
+        read_settings(tmp_path / "a.toml", ["train.steps=2"])
 
 
 @pytest.mark.parametrize(
