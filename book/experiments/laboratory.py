@@ -31,8 +31,6 @@ VARIANTS = [
     {"network": 0},
     {"n_heads": 1},
     {"causal": 0},
-    {"task": "add", "steps": 1000},
-    {"task": "add_reversed", "steps": 1000},
 ]
 
 
