@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,15 @@ from safetensors.torch import load_file
 from attnbook import train as engine
 from attnbook.corpus import join
 from attnbook.optimizers import AdamW, Muon
-from attnbook.settings import RECIPES, Settings, described, read_settings, settings, to_toml
+from attnbook.settings import (
+    RECIPES,
+    Settings,
+    described,
+    read_settings,
+    settings,
+    table,
+    to_toml,
+)
 from attnbook.speeches import speeches
 from attnbook.token_files import (
     Tokenizer,
@@ -409,3 +418,11 @@ def test_every_key_is_described(capsys):
     for key, kind, default, meaning in described():
         assert f"{key} = {default}\n    {kind}: {meaning}\n" in shown and len(meaning) > 8
     assert "model.rotary_base = 10000.0" in shown and "train.precision" in shown
+
+
+def test_the_guide_says_every_key_as_it_is():
+    """After a change: put what `attnbook.settings.table()` gives into the page."""
+    guide = (Path(__file__).parents[1] / "book" / "training.md").read_text("utf-8")
+    assert table() in guide and table().count("\n") == len(described()) + 2
+    blocks = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)
+    assert [settings(tomllib.loads(block)).model.n_layers for block in blocks] == [4]

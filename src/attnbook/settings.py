@@ -278,6 +278,15 @@ def described() -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def table() -> str:
+    """What `described` says, as the table of the guide."""
+    lines = ["| key | kind | default | meaning |", "| --- | --- | --- | --- |"]
+    for key, kind, default, meaning in described():
+        cells = (f"`{key}`", kind, default and f"`{default}`", meaning)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _meanings(section: type) -> dict[str, str]:
     """What a docstring says under "Attributes:" of each name."""
     said = (getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]

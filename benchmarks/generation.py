@@ -1,0 +1,82 @@
+"""Cached greedy generation of `TransformerDecoder` against `generate` of `transformers`.
+
+make bench NAME=generation
+
+Both have the weights of one random model of the GPT-2 family, stored by `transformers` and read by
+`load_gpt2`, and go on with one prompt, a row at a time, on one thread. They take turns in one
+process; the ratio is the median of that of pairs of turns, in processor time, which other programs
+disturb less. Bar: the same ids, and at least 1.5 times the tokens a second in the book's size. In a
+larger model both wait for the same matrix products.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from attnbook.pretrained import load_gpt2
+from attnbook.transformer import TransformerDecoder
+
+BAR, PAIRS, PROMPT, NEW = 1.5, 9, 8, 200
+SIZES = {  # layers, heads, size of vectors, vocabulary: the book's, and one of 25 million parameters
+    "book": (4, 4, 128, 1024),
+    "larger": (8, 8, 512, 1024),
+}
+
+
+def models(n_layer: int, n_head: int, n_embd: int, vocab: int) -> tuple[TransformerDecoder, GPT2LMHeadModel]:
+    """One model in both libraries. Its weights are large, so that words do not repeat at once."""
+    end = {"bos_token_id": vocab - 1, "eos_token_id": vocab - 1, "pad_token_id": vocab - 1}
+    sizes = {"n_layer": n_layer, "n_head": n_head, "n_embd": n_embd, "vocab_size": vocab}
+    theirs = GPT2LMHeadModel(GPT2Config(**sizes, **end, n_positions=256, initializer_range=0.1))
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.eval().save_pretrained(folder)
+        return load_gpt2(folder), theirs
+
+
+def timed(generate: Callable[[], Tensor]) -> tuple[float, Tensor]:
+    """Seconds of processor time, and the ids."""
+    start = time.process_time()
+    ids = generate()
+    return time.process_time() - start, ids
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    kept = True
+    print("          ours, tokens a second    transformers   ratio")
+    for name, sizes in SIZES.items():
+        torch.manual_seed(0)
+        ours, theirs = models(*sizes)
+        prompt = torch.randint(sizes[-1] - 1, (1, PROMPT))
+
+        def mine(model: TransformerDecoder = ours, prompt: Tensor = prompt) -> Tensor:
+            return model.generate(prompt, NEW).tokens
+
+        def other(model: GPT2LMHeadModel = theirs, prompt: Tensor = prompt) -> Tensor:
+            asked = {"max_new_tokens": NEW, "do_sample": False, "use_cache": True}
+            return model.generate(prompt, attention_mask=torch.ones_like(prompt), **asked)[:, PROMPT:]  # pyright: ignore
+
+        pairs, same, n = [], True, 0
+        for turn in range(PAIRS + 1):
+            if turn % 2:  # who begins changes, too
+                (b, there), (a, here) = timed(other), timed(mine)
+            else:
+                (a, here), (b, there) = timed(mine), timed(other)
+            same &= here.equal(there)
+            n = here.shape[1]
+            pairs.append((n / a, n / b, b / a))
+        a, b, ratio = (statistics.median(column) for column in zip(*pairs[1:], strict=True))
+        print(f"{name:8} {a:22.0f} {b:15.0f} {ratio:7.2f}   {n} tokens, {len(set(here[0].tolist()))} different, ids {'equal' if same else 'DIFFER'}")
+        kept &= same and (ratio >= BAR or name != "book")
+    print("same ids, and 1.5 times the tokens a second:", "kept" if kept else "MISSED")
+    sys.exit(not kept)
+
+
+if __name__ == "__main__":
+    main()
