@@ -25,7 +25,7 @@ from attnbook.training import train
 from attnbook.transformer import Stack
 from attnbook.vocabulary import Sequences
 from attnbook.widgets import _source
-from attnbook.widgets.masked_words import FOLDER
+from attnbook.widgets._model_widget import FOLDER
 
 ENGINE = Path(_source.__file__).parent / "engine"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -1,0 +1,169 @@
+"""Playground in Python: what it refuses, the answer that it stores, and the weights it sends."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from attnbook.int8 import load_int8
+from attnbook.transformer import TransformerDecoder
+from attnbook.widgets import MaskedWords, Playground
+from attnbook.widgets.playground import left, uniform
+from tests.test_engine import node
+from tests.test_engine_gpt import FILTERS, warped
+from tests.tiny_bert import tiny_bert
+from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
+
+TEXT = "We must ask é🥲"
+MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
+SIZE = len(TOKENIZER.vocab)
+
+
+def widget(text: str = TEXT, **options: Any) -> Playground:
+    return Playground(text, weights=tiny_gpt(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"text": "x" * 501}, "text must have at most 500 characters, not 501"),
+        ({"text": "a\ud83d"}, "text must be Unicode text; half a character"),
+        ({"temperature": -1}, "temperature must be a finite number from 0 on, not -1"),
+        ({"temperature": np.nan}, "temperature must be a finite number from 0 on, not nan"),
+        ({"top_k": -1}, "top_k must be a finite number from 0 on, not -1"),
+        ({"top_p": 0.0}, r"top_p must be 0\.\.1, not 0\.0"),
+        ({"top_p": 1.5}, r"top_p must be 0\.\.1, not 1\.5"),
+        ({"min_p": -0.1}, r"min_p must be 0\.\.1, not -0\.1"),
+        ({"seed": -1}, r"seed must be 0\.\.1000000, not -1"),
+        ({"place": -2}, "place must be a finite number from -1 on, not -2"),
+        ({"head": 6}, r"head must be -1\.\.5, not 6"),
+        ({"written": [3, SIZE]}, rf"written must be ids of tokens, 0\.\.{SIZE - 1}, not {SIZE}"),
+        ({"written": "ab"}, "written must be a list of ids, not 'ab'"),
+        ({"unfolded": ["all"]}, "unfolded must be of filters, places, inside, not 'all'"),
+    ],
+)
+def test_what_it_refuses(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        widget(**options)
+
+
+def test_weights_that_are_none() -> None:
+    with pytest.raises(ValueError, match="weights must name a file of save_int8, not 'nothing'"):
+        Playground("a", weights="nothing")
+    with pytest.raises(ValueError, match=r"weights must name a file of save_int8.*TransformerDec"):
+        Playground("a", weights=tiny_bert())
+    with pytest.raises(ValueError, match=r"weights must name a file of save_int8.*Bert"):
+        MaskedWords("a", weights=tiny_gpt())
+
+
+def scores(ids: list[int]) -> torch.Tensor:
+    with torch.no_grad():
+        return MODEL(torch.tensor([ids]))[0, -1].double()
+
+
+@pytest.mark.parametrize("n", range(len(FILTERS)))
+def test_the_stored_answer_is_the_models(n: int) -> None:
+    given = FILTERS[n]
+    options = {"temperature": given["temperature"], "top_k": given["topK"]}
+    shown = widget(**options, top_p=given["topP"], min_p=given["minP"], written=[5], seed=n)
+    ids = [*TOKENIZER.encode(TEXT), 5]
+    answer, logits = shown.answer, scores(ids)
+    assert (answer["ids"], answer["prompt"], answer["at"]) == (ids, len(ids) - 1, len(ids))
+    assert "".join(answer["pieces"]) == TOKENIZER.decode(ids) and answer["pieces"][-2] == "🥲"
+    p = (logits / given["temperature"]).softmax(-1)
+    best = p.topk(10)
+    assert [one["id"] for one in answer["best"]] == best.indices.tolist()
+    assert [one["p"] for one in answer["best"]] == pytest.approx(best.values.tolist(), abs=1e-6)
+    want = warped(logits, given)
+    order = np.argsort(-logits.numpy(), kind="stable")
+    assert answer["count"] == (want > 0).sum()
+    assert answer["mass"] == pytest.approx(p.numpy()[want > 0].sum(), abs=1e-6)
+    ends, drawn = np.cumsum(want[order]), answer["drawn"]
+    assert drawn["id"] == order[drawn["rank"]]
+    assert drawn["from"] <= answer["number"] < drawn["to"]
+    assert drawn["to"] == pytest.approx(ends[drawn["rank"]], abs=1e-6)
+
+
+def test_what_stood_at_a_place() -> None:
+    shown, ids = widget(place=2, seed=4), TOKENIZER.encode(TEXT)
+    assert shown.answer["best"][0]["id"] == int(scores(ids[:2]).argmax())
+    assert (shown.answer["at"], shown.answer["number"]) == (2, uniform(4, 2))
+    shown.place = -1
+    assert shown.answer["best"][0]["id"] == int(scores(ids).argmax())
+
+
+def test_a_text_that_is_empty_or_too_long() -> None:
+    empty = widget("").answer
+    assert (empty["ids"], empty["names"]) == ([TOKENIZER.vocab.bos], ["<|endoftext|>"])
+    long = widget("peace " * 60, written=[4, 5]).answer
+    whole = len(TOKENIZER.encode("peace " * 60)) + 2
+    assert (len(long["ids"]), long["cut"]) == (CONFIG.max_len, whole - CONFIG.max_len)
+
+
+def test_numbers_are_those_of_the_page() -> None:
+    case = {"logits": [0, 1], "p": [0.3, 0.7], "filters": FILTERS[0]}
+    seeds = [0, 1, 77, 999_999]
+    told = node("samples", cases=[{**case, "seed": seed} for seed in seeds])
+    assert [each["numbers"] for each in told] == [
+        [uniform(seed, n) for n in range(3)] for seed in seeds
+    ]
+
+
+def test_filters_are_those_of_the_page() -> None:
+    logits = torch.randn(60, generator=torch.Generator().manual_seed(1)).double() * 2
+    logits[40:] = logits[40:].round()
+    cases = [
+        {
+            "logits": logits.tolist(),
+            "p": (logits / given["temperature"]).softmax(-1).tolist(),
+            "filters": given,
+            "seed": 0,
+        }
+        for given in FILTERS
+    ]
+    for case, told in zip(cases, node("samples", cases=cases), strict=True):
+        ranked, given = np.array(case["p"])[told["order"]], case["filters"]
+        counts = left(ranked, given["topK"], given["topP"], given["minP"])
+        assert counts == {name: stage["count"] for name, stage in told["stages"].items()}
+
+
+def test_top_k_leaves_k_where_the_temperature_leaves_one() -> None:
+    p, given = [1.0, *[0.0] * 5], {"temperature": 0.01, "topK": 3, "topP": 1.0, "minP": 0.0}
+    case = {"logits": [9, 8, 7, 6, 5, 4], "p": p, "filters": given, "seed": 0}
+    (told,) = node("samples", cases=[case])
+    wanted = {"topK": 3, "topP": 3, "minP": 3}
+    assert {name: stage["count"] for name, stage in told["stages"].items()} == wanted
+    assert left(np.array(p), 3, 1.0, 0.0) == wanted
+
+
+def test_it_follows_the_browser() -> None:
+    shown = widget()
+    shown.set_state({"text": "the people", "written": [7], "top_k": 3, "unfolded": ["inside"]})
+    assert shown.answer["ids"] == [*TOKENIZER.encode("the people"), 7]
+    assert shown.answer["count"] == 3
+
+
+def test_weights_go_to_the_page_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, sent = widget(), []
+    monkeypatch.setattr(Playground, "send", lambda _, *message: sent.append(message))
+    for asked in ({"weights": "another"}, {"weights": NAME}):
+        shown._handle_custom_msg(asked, [])
+    assert len(sent) == 1 and tiny_gpt().read_bytes() in sent[0][1]
+
+
+def test_a_notebook_stores_no_weights() -> None:
+    state = {name: value for name, value in widget().get_state().items() if name[0] != "_"}
+    assert len(json.dumps(state)) < 5_000 and state["weights"] == NAME
+
+
+def test_picture_draws_what_could_come_next() -> None:
+    shown, figure = widget(top_k=4), Figure()
+    shown.draw(figure)
+    drawn = [bar.get_width() for bar in figure.axes[0].patches]  # type: ignore[attr-defined]
+    assert drawn == pytest.approx([one["p"] for one in shown.answer["best"]])
+    colours = {bar.get_facecolor() for bar in figure.axes[0].patches[:4]}
+    assert len(colours) == 1 and figure.axes[0].patches[4].get_facecolor() not in colours
+    assert widget().png() == widget().png()
