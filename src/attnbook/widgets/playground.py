@@ -223,7 +223,8 @@ class Playground(ModelWidget):
 
 def left(ranked: np.ndarray, top_k: int, top_p: float, min_p: float) -> dict[str, int]:
     """How many of the likeliest tokens each filter leaves; `cuts` in `sampling.js` is its twin."""
-    k = int((ranked >= ranked[min(top_k or len(ranked), len(ranked)) - 1]).sum())
+    k = min(top_k or len(ranked), len(ranked))
+    k = max(k, int(((ranked >= ranked[k - 1]) & (ranked > 0)).sum()))
     before = np.cumsum(ranked[:k]) - ranked[:k]  # of those that are likelier
     p = int((before < top_p * ranked[:k].sum()).sum()) if top_p < 1 else k
     return {"topK": k, "topP": p, "minP": int((ranked[:p] >= min_p * ranked[0]).sum())}

@@ -26,7 +26,7 @@ export function cuts(p, order, { topK, topP, minP }) {
     stages[name] = { count, mass };
   };
   let k = topK > 0 ? Math.min(topK, count) : count;
-  while (k < count && p[order[k]] === p[order[k - 1]]) k++;
+  while (k < count && p[order[k]] > 0 && p[order[k]] === p[order[k - 1]]) k++; // 0 is what was too small to tell
   leave("topK", k);
   let n = topP < 1 ? 1 : count;
   for (let sum = p[order[0]]; n < count && sum < topP * mass; n++) sum += p[order[n]];
