@@ -121,6 +121,8 @@ def test_the_ledger_keeps_what_changed_and_the_bet(open_page: Callable[..., Page
     unfold(view, "Change the model")
     view.get_by_role("combobox", name="steps").select_option("200")
     view.get_by_role("combobox", name="feed-forward").select_option("off")
+    set_now = "Set for the next run: feed-forward network: on → off; steps: 100 → 200."
+    expect(view.get_by_text(set_now)).to_be_visible()
     view.get_by_role("radio", name="worse").check()
     run(view, 3)
     assert view.get_by_role("radio", name="no bet").is_checked()  # the next bet is open

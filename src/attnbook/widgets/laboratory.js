@@ -1,7 +1,9 @@
 // Laboratory: the reader trains a small Transformer in the page, takes parts away, bets, and compares runs.
 import ENGINE from "./engine/laboratory.js" with { type: "text" };
 import { start } from "./engine/client.js";
-import { csv, end, lastStep, percent, progressOf, rightOf, rival, told, verdict } from "./laboratory_ledger.js";
+import {
+  changes, csv, end, lastStep, percent, progressOf, rightOf, rival, told, verdict,
+} from "./laboratory_ledger.js";
 import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
 import { drawAnswer, makeChart, makeMaps } from "./laboratory_view.js";
@@ -33,7 +35,8 @@ function render({ model, el }) {
   go.classList.add("attn-go");
   const loss = makeChart("loss on held-out items, nats a token", (test) => test.loss);
   const right = makeChart("held-out items that are right", rightOf, (x) => x);
-  const lead = h("p", { className: "attn-lead" }), key = h("p", { className: "attn-note attn-keys" });
+  const lead = h("p", { className: "attn-lead" }), next = h("p", { className: "attn-next" });
+  const key = h("p", { className: "attn-note attn-keys" });
   const item = h("input", { type: "text", maxLength: 120, spellcheck: false, autocomplete: "off", oninput: () => {
     items[now().task] = item.value;
     look(true);
@@ -53,7 +56,7 @@ function render({ model, el }) {
   const state = stateControls(el, model.get("name"), read, write);
   const root = h("div", { className: "attn attn-laboratory", role: "group", "aria-label": title || "Laboratory" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
-    lead, h("div", { className: "attn-row" }, controls.task, go, step, five, halt), text, bets.node, progress,
+    lead, h("div", { className: "attn-row" }, controls.task, go, step, five, halt), text, next, bets.node, progress,
     h("div", { className: "attn-charts" }, loss.node, right.node), key,
     h("label", { className: "attn-field attn-item" }, h("span", {}, "ask it"), item), answer,
     parts, heads, kept, heard, state.bar);
@@ -183,7 +186,7 @@ function render({ model, el }) {
 
   // ---- drawing
   const lookOf = (run) => run === latest() ? "attn-now" : run === compared() ? "attn-last" : "attn-faint";
-  const latest = () => runs.findLast((run) => run.settings.task === now().task);
+  const latest = () => runs.findLast((run) => run.settings.task === now().task && !run.stored);
   const compared = () => runs.findLast((run) => run.settings.task === now().task && run !== latest());
   function draw() {
     const settings = now(), running = Boolean(active && !active.over);
@@ -198,6 +201,8 @@ function render({ model, el }) {
     if (text !== document.activeElement) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
     bets.draw(running ? null : rival(runs, settings.task));
+    const set = running || !runs.length ? [] : changes(settings, runs.at(-1).settings);
+    next.textContent = set.length ? `Set for the next run: ${set.join("; ")}.` : "";
     progress.textContent = line();
     drawCurves(settings, running);
     ledger.draw(runs, lookOf);

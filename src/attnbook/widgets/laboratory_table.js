@@ -47,7 +47,9 @@ function settledBet({ bet, result = "…" }) {
 
 // `use` gets the settings of a run that the reader takes up again; `looks` says how a run is drawn.
 export function makeLedger(use) {
-  const heads = ["run", "what changed", "right at the end", "right on average", "95 % after", "loss", "your bet", "switches"];
+  const heads = [
+    "run", "what changed", "right at the end", "right on average", "95 % after", "loss", "your bet", "switches",
+  ];
   const body = h("tbody"), row = (...cells) => h("tr", {}, ...cells), cell = (...inside) => h("td", {}, ...inside);
   const head = h("thead", {}, row(...heads.map((text) => h("th", { scope: "col" }, text))));
   const node = h("div", { className: "attn-ledger", role: "region", tabIndex: 0, "aria-label": "Your runs" },
