@@ -1,6 +1,7 @@
 import multiprocessing
 import os
 import random
+import re
 import subprocess
 import sys
 import time
