@@ -1,8 +1,9 @@
-"""How soon the engine in the page answers, and whether it blocks the one who types.
+"""How soon the engine in the page answers and writes, and whether it blocks the reader.
 
 python -m benchmarks.engine    (needs the set-up of `make test` and the package's weights)
 Budgets: 400 ms from navigation to the first answer, 100 ms from a click to its answer, no task of
-more than 50 ms on the page's own thread while one types.
+more than 50 ms on the page's own thread while one types. A GPT: 300 ms from the page's load to the
+first token, 60 tokens a second, no frame of more than 50 ms while it writes.
 """
 
 import statistics
@@ -13,7 +14,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Browser, Page
 
-from attnbook.widgets import MaskedWords
+from attnbook.widgets import MaskedWords, Playground
 from benchmarks._chromium import chromium, serve
 from tests.minibook import build_book, notebook_of, write_mini_book
 
@@ -43,6 +44,35 @@ PRESSES = """async () => {
     return times;
 }"""
 
+# Notes the time of the page's load, and of the frame that can be told to write.
+FIRST_TOKEN = """addEventListener("load", () => (window.loaded = performance.now()));
+new MutationObserver((_, watch) => {
+    if (!document.querySelector(".attn-playground textarea:enabled")) return;
+    watch.disconnect();
+    document.querySelector(".attn-playground").querySelectorAll(".attn-act button")[1].click();
+    new MutationObserver((_, all) => {
+        all.disconnect();
+        requestAnimationFrame(() => setTimeout(() => (window.answered = performance.now())));
+    }).observe(document.querySelector(".attn-text > span"), { childList: true });
+}).observe(document, { subtree: true, childList: true, attributes: true })"""
+
+# Writes as fast as it can till no more fits: tokens a second, and the longest ms between frames.
+WRITE = """async () => {
+    const root = document.querySelector(".attn-playground"), pace = root.querySelector("select");
+    pace.selectedIndex = pace.options.length - 1;
+    const count = () => root.querySelectorAll(".attn-tok").length;
+    const button = root.querySelector(".attn-go");
+    const from = count(), start = performance.now();
+    let longest = 0, last = start;
+    button.click();
+    await new Promise((done) => requestAnimationFrame(function frame(now) {
+        longest = Math.max(longest, now - last);
+        last = now;
+        button.textContent === "Stop" ? requestAnimationFrame(frame) : done();
+    }));
+    return [(count() - from) / ((last - start) / 1000), longest];
+}"""
+
 LONG_TASKS = """() => {
     window.tasks = [];
     const note = (list) => window.tasks.push(...list.getEntries().map((task) => task.duration));
@@ -62,6 +92,29 @@ def first_answer(browser: Browser, address: str) -> float:
     return time
 
 
+def first_token(browser: Browser, address: str) -> list[float]:
+    """Milliseconds to the first token that is drawn, with an empty cache: from the page's load, and
+    from navigation."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.add_init_script(FIRST_TOKEN)
+    page.goto(address)
+    page.wait_for_function("window.answered")
+    times = page.evaluate("[answered - loaded, answered]")
+    context.close()
+    return times
+
+
+def writing(browser: Browser, address: str) -> list[float]:
+    """Tokens a second, and the longest time between two frames, while all that fits is written."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(address)
+    page.locator(".attn-playground textarea:enabled").wait_for()
+    found = page.evaluate(WRITE)
+    page.close()
+    return found
+
+
 def typed(page: Page, text: str) -> list[float]:
     """The tasks of more than 50 ms on the page's thread while a text is typed, in ms."""
     page.evaluate(LONG_TASKS)
@@ -71,8 +124,8 @@ def typed(page: Page, text: str) -> list[float]:
     return page.evaluate("window.tasks")
 
 
-def spread(times: list[Any]) -> str:
-    return f"{statistics.median(times):.0f} ms ({min(times):.0f} to {max(times):.0f})"
+def spread(times: list[Any], unit: str = "ms") -> str:
+    return f"{statistics.median(times):.0f} {unit} ({min(times):.0f} to {max(times):.0f})"
 
 
 def main() -> None:
@@ -80,6 +133,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
         pages = {"index.md": "# Book\n", "words.ipynb": nbformat.writes(notebook_of([widget]))}
+        pages["play.ipynb"] = nbformat.writes(notebook_of([Playground(TEXT[:26], name="play")]))
         write_mini_book(folder, pages)
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout
@@ -97,6 +151,15 @@ def main() -> None:
             print(
                 f"tasks of more than 50 ms while typing {len(MORE)} letters: {len(tasks)}{longest}"
             )
+            after, whole = zip(
+                *(first_token(browser, f"{site}/play.html") for _ in range(5)), strict=True
+            )
+            print(f"first token after load: {spread([*after])}, navigation: {spread([*whole])}")
+            rates, frames = zip(
+                *(writing(browser, f"{site}/play.html") for _ in range(3)), strict=True
+            )
+            print(f"writing: {spread([*rates], 'tokens a second')}")
+            print(f"longest time between frames: {spread([*frames])}")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import unicodedata
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from attnbook.block import Block
 from attnbook.config import GPT_2
 from attnbook.int8 import save_int8
 from attnbook.number_words import number_pair
@@ -145,7 +146,7 @@ def inside(model: TransformerDecoder, ids: list[int]) -> tuple[torch.Tensor, ...
     """Lengths [layer place part] of each block's input, of what attention and network add to it;
     all weights [layer head query key]; and scores."""
     lengths = []
-    for block in model.stack.blocks:
+    for block in cast(list[Block], list(model.stack.blocks)):
         block.register_forward_pre_hook(lambda _, given: lengths.append(given[0][0].norm(dim=-1)))
         for layer in (block.attention, *([block.feed_forward] if model.stack.config.d_ff else [])):
             layer.register_forward_hook(lambda _m, _i, out: lengths.append(out[0].norm(dim=-1)))

@@ -13,6 +13,7 @@ from attnbook.widgets import (
     Laboratory,
     LossSurface,
     MaskedWords,
+    Playground,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -20,6 +21,7 @@ from attnbook.widgets import (
 from tests.browser.widget_pages import render
 from tests.test_widgets import RUNS, bowls, walk
 from tests.tiny_bert import NAME, tiny_bert
+from tests.tiny_gpt import tiny_gpt
 
 FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
 
@@ -268,6 +270,37 @@ def test_masked_words_keep_the_contract(browser: Browser, attached: bool) -> Non
     page.get_by_text("instead of the", exact=True).wait_for()
     sent = page.evaluate("['text', 'masks', 'top', 'layer'].map(model.get)")
     assert sent == ["Ask the cats", [1], 5, -1]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    first = Playground("We must", weights=tiny_gpt(), name="kept")
+    errors = start(page, first, attached)
+    page.wait_for_function("sent.length")
+    assert page.evaluate("sent") == [{"weights": "tiny_gpt"}]
+    script = "(text) => model.message({ weights: 'tiny_gpt' }, [bytes(text)])"
+    page.evaluate(script, encoded(tiny_gpt().read_bytes()))
+    page.locator("textarea:not([disabled])").wait_for()
+    page.get_by_role("button", name="Step", exact=True).click()
+    page.wait_for_function("model.get('written').length === 1")
+    assert page.evaluate("model.get('written')[0]") == first.answer["drawn"]["id"]
+    page.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.get_by_text("tokens are the most that the model reads").wait_for()
+    page.wait_for_function("!unsaved.size")  # said once, at the end
+    page.get_by_role("button", name="Back", exact=True).click()
+    page.get_by_text("Filters", exact=True).click()
+    page.evaluate("model.fromKernel('top_k', 3), model.fromKernel('written', [])")
+    page.get_by_text("leaves 3 of").wait_for()
+    page.wait_for_function("el.querySelectorAll('.attn-given + .attn-tok').length === 0")
+    page.evaluate(FRAME)
+    assert page.evaluate("[model.get('unfolded'), model.get('top_k')]") == [["filters"], 3]
+    page.get_by_role("button", name="Reset").click()
+    page.evaluate(FRAME)
+    sent = page.evaluate("['text', 'written', 'top_k', 'unfolded', 'seed'].map(model.get)")
+    assert sent == ["We must", [], 0, [], 0]
     finish(page, errors)
 
 

@@ -3,6 +3,7 @@ import { format, visible } from "./math.js";
 import { h, token } from "./ui.js";
 
 const FULL = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
+const WIDE = 0.07; // a share that has room for its name
 const MOST_BITS = 12; // from here on a token is as dark as can be
 export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
 export const count = (n) => n.toLocaleString("en");
@@ -117,7 +118,7 @@ export function makeDraw(other) {
     while (parts.length < wide.length) parts.push(h("span", {}, h("bdi")));
     wide.forEach(([name, q], n) => {
       parts[n].style.flexGrow = q;
-      parts[n].firstChild.textContent = name;
+      parts[n].firstChild.textContent = q > WIDE ? name : "";
       parts[n].className = n === Math.min(drawn.rank, best.length) ? "attn-hit" : "";
     });
     if (strip.children.length !== wide.length) strip.replaceChildren(...parts.slice(0, wide.length));
