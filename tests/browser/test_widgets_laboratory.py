@@ -16,8 +16,8 @@ from tests.browser.test_widgets_positions import AXE
 from tests.browser.widget_pages import everywhere, widget
 from tests.test_laboratory import table
 
-SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
-LONG = {"timeout": 60_000}  # a test asserts no time, and others may be running
+SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
+LONG: dict[str, Any] = {"timeout": 60_000}  # a test asserts no time, and others may be running
 
 
 @pytest.fixture(scope="module")
