@@ -85,13 +85,16 @@ function render({ model, el }) {
     if (writing || !names) return;
     writing = true;
     draw();
-    while (writing && !full()) {
-      const began = performance.now();
-      await step(false);
-      const rest = 1000 / PACES[pace.list.selectedIndex][1] - (performance.now() - began);
-      if (rest > 0) await new Promise((done) => setTimeout(done, rest));
+    try {
+      while (writing && !full()) {
+        const began = performance.now();
+        await step(false);
+        const rest = 1000 / PACES[pace.list.selectedIndex][1] - (performance.now() - began);
+        if (rest > 0) await new Promise((done) => setTimeout(done, rest));
+      }
+    } finally {
+      halt();
     }
-    halt();
   }
   function halt() {
     if (!writing) return;
@@ -131,7 +134,7 @@ function render({ model, el }) {
     halt();
     left = [];
     put(model, {
-      text: given.text[0].slice(0, LETTERS), written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < stored.size),
+      text: given.text[0].slice(0, LETTERS).replace(/[\ud800-\udbff]$/, ""), written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < stored.size),
       temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
       seed: whole(seed, 0, 1e6), place: Math.max(-1, Math.trunc(place)), head: whole(head, -1, stored.layers * stored.heads - 1),
       unfolded: Object.keys(FOLDS).filter((_, n) => (given.unfolded[0] >> n) & 1),

@@ -40,7 +40,7 @@ export function outlook({ places }, names, at, filters, seed) {
 export function surprises({ ids, places }) {
   return ids.slice(1).map((id, n) => {
     const place = places[n];
-    if (!place.guess) {
+    if (place.guess === undefined) {
       const best = place.logits.reduce((most, z, other) => (z > place.logits[most] ? other : most), 0);
       const sum = place.logits.reduce((total, z) => total + Math.exp(z - place.logits[best]), 0);
       Object.assign(place, { guess: best, chance: 1 / sum, log: place.logits[best] + Math.log(sum) });

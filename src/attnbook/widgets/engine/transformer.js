@@ -95,7 +95,7 @@ export function embed(p, config, tokens, { segments, positions, batch }) {
 
 // Ids through all blocks: `states`, the first of them the embedding, every block's steps, and what comes out. `past`
 // has of each block what its attention has kept of the tokens before. A `batch` is that many sentences of one length,
-// one behind the other, all at the same positions.
+// one behind the other, all at the same positions, and none has a past.
 export function stack(p, config, tokens, { past, ...given } = {}) {
   const before = past?.[0].places.length ?? 0, n = tokens.length / (given.batch ?? 1);
   const positions = given.positions ?? tokens.map((_, i) => before + (i % n));
