@@ -31,7 +31,8 @@ MISSED = r"""(text) => {
     const all = new Set(each(document.querySelector("link[rel=stylesheet]").sheet.cssRules));
     const old = new CSSStyleSheet();
     old.replaceSync(text.replace(/@import[^;]*;/g, ""));
-    const part = /::[\w-]+(\([^)]*\))?|:(before|after)\b/g, passing = /:(hover|focus(-visible|-within)?|active)\b/g;
+    const part = /::[\w-]+(\([^)]*\))?|:(before|after)\b/g;
+    const passing = /:(hover|focus(-visible|-within)?|active)\b/g;
     const always = (selector) => selector.replace(part, "").replace(passing, ":not(none)") || "*";
     const here = (selector) => document.querySelector(always(selector));
     return each(old.cssRules).filter((selector) => !all.has(selector) && here(selector));

@@ -112,10 +112,10 @@ COLOURS = """(canvases) => Math.min(...canvases.map((canvas) => {
 }))"""
 
 
-# What others log on a busy machine. JupyterLab asks the kernel for a thread of its own for the
-# messages of widgets, and complains where a page is closed before the kernel has answered; anywidget
-# complains where a model is not there within two seconds. A model that never comes has no view, and
-# a test waits for each.
+# What others log on a busy machine. JupyterLab asks the kernel for a thread of its own for messages
+# of widgets, and complains where a page is closed before the kernel has answered; anywidget does
+# where a model is not there within two seconds. A model that never comes has no view, and tests
+# wait for each.
 BUSY = (
     "Canceled future for create_subshell_request message before replies were done",
     "[anywidget] Failed to initialize model.",
