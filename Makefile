@@ -60,7 +60,7 @@ experiments: .venv/.test  ## run the long experiments and store their tables: NA
 bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half an hour on one core
 	@$(PY) -m tools.bert
 
-gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: three quarters of an hour on one core
+gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
 	@$(PY) -m tools.gpt
 
 address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name

@@ -1,6 +1,6 @@
 """Pretrain the book's own GPT, and store it in 8 bits: `make gpt`.
 
-It reads presidents' speeches on one core for about three quarters of an hour. A run that is stopped
+It reads presidents' speeches on one core for more than half an hour. A run that is stopped
 goes on where it was. `src/attnbook/weights/gpt.safetensors` says of itself what made it, how it
 scores, and what it wrote while it learnt.
 """
