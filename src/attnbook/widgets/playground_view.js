@@ -49,7 +49,8 @@ export function makeText(choose) {
     });
     const buttons = all();
     buttons.forEach((button, n) => {
-      button.setAttribute("aria-pressed", n === Math.min(at, ids.length));
+      const pressed = n === Math.min(at, ids.length);
+      if (button.pressed !== pressed) button.setAttribute("aria-pressed", (button.pressed = pressed));
       const level = Math.min(1, (bits?.[n - 1] ?? 0) / MOST_BITS);
       if (button.level !== level) button.style.setProperty("--level", (button.level = level));
     });
