@@ -1,4 +1,4 @@
-"""The findings of chapter 5 on the task of neighbours: 600 steps, 32 numbers in all heads."""
+"""The findings of chapter 5 on the task of neighbours: 32 numbers in all heads."""
 
 import pytest
 import torch
@@ -10,8 +10,10 @@ SEEDS = pytest.mark.parametrize("seed", repeats(*range(3)))
 TOKENS = held_out()
 
 
-def run(places: int, heads: int, seed: int, readout: str = "linear") -> Neighbours:
-    return trained(places, readout, heads, 600, seed)
+def run(
+    places: int, heads: int, seed: int, readout: str = "linear", steps: int = 600
+) -> Neighbours:
+    return trained(places, readout, heads, steps, seed)
 
 
 def exact(model: Neighbours) -> float:
@@ -34,7 +36,7 @@ def test_one_head_finds_one_place_and_not_two(seed):
 
 @SEEDS
 def test_two_heads_share_two_places(seed):
-    model = run(2, 2, seed)
+    model = run(2, 2, seed, steps=1000)  # after 600 a head may still look at both sides
     assert exact(model) >= 0.9
     on_sides = sides(model)
     assert on_sides.argmax(-1).unique().numel() == 2
