@@ -260,8 +260,8 @@ class MultiHeadAttention(Attention):
         self.v = nn.Linear(d_model, n_kv_heads * d_head, bias)
         self.out = nn.Linear(n_heads * d_head, d_model, bias)
         self.positions = positions
-        self.q_norm = nn.Identity() if qk_norm is None else RMSNorm(d_head, qk_norm)
-        self.k_norm = nn.Identity() if qk_norm is None else RMSNorm(d_head, qk_norm)
+        self.q_norm = None if qk_norm is None else RMSNorm(d_head, qk_norm)
+        self.k_norm = None if qk_norm is None else RMSNorm(d_head, qk_norm)
 
     def scores(
         self,
@@ -305,15 +305,14 @@ class MultiHeadAttention(Attention):
         if memory is not None and (causal or self.positions or positions is not None):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
         origin = x if memory is None else memory
-        check_shapes(
-            x=(x, "batch query d_model"), memory=(origin, "batch key d_model"), d_model=self.d_model
-        )
         past = None if cache is None else cache.get(self)
+        shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
         n, n_keys = x.shape[1], origin.shape[1]
         if past is not None:
-            key = (past[0], "batch head past d_head" if memory is None else "batch head key d_head")
-            check_shapes(origin=(origin, "batch key d_model"), cache=key)
+            kept = "batch head past d_head" if memory is None else "batch head key d_head"
+            shapes["cache"] = (past[0], kept)
             n_keys += past[0].shape[2] if memory is None else 0
+        check_shapes(**shapes, d_model=self.d_model)
         sizes = {"batch": x.shape[0], "query": n, "key": n_keys}
         if mask is not None:
             check_mask(mask, mask=(mask, "#batch #query key"), **sizes)
@@ -326,7 +325,7 @@ class MultiHeadAttention(Attention):
             positions = torch.arange(n_keys - origin.shape[1], n_keys, device=x.device)[None]
         else:
             check_shapes(positions=(positions, "#batch query"), **sizes)
-        q = self.q_norm(self._split(self.q(x)))
+        q = self._split(self.q(x), self.q_norm)
         if self.positions is not None:
             positions = positions.expand(x.shape[0], -1)
             q = self.positions.rotate(q, positions)
@@ -341,12 +340,13 @@ class MultiHeadAttention(Attention):
         heads = self._attend(q, k, v, None if mask is None else mask[:, None], causal, bias)
         return self.out(heads.transpose(1, 2).flatten(2))
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
+    def _split(self, x: Tensor, norm: nn.Module | None = None) -> Tensor:
+        heads = x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
+        return heads if norm is None else norm(heads)
 
     def _keys(self, origin: Tensor, positions: Tensor, past: Kept | None) -> Kept:
         """Keys, values and positions of vectors, behind those of the past."""
-        k, v = self.k_norm(self._split(self.k(origin))), self._split(self.v(origin))
+        k, v = self._split(self.k(origin), self.k_norm), self._split(self.v(origin))
         new = k, v
         if self.positions is not None:
             new = self.positions.rotate(k, positions), v, positions
@@ -398,7 +398,7 @@ class MultiHeadAttention(Attention):
         theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
         mine = (self.d_model, self.n_heads, self.q.bias is not None)
         plain = self.n_kv_heads == self.n_heads and self.n_heads * self.d_head == self.d_model
-        plain = plain and not isinstance(self.q_norm, RMSNorm)
+        plain = plain and self.q_norm is None
         plain = plain and reference.bias_k is None and not reference.add_zero_attn
         if theirs != mine or not plain or reference.in_proj_weight is None:
             raise ValueError(

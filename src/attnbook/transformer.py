@@ -5,6 +5,7 @@ from typing import cast
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from attnbook.attention import Cache
 from attnbook.block import Block, normalizer
@@ -254,7 +255,7 @@ class TransformerDecoder(nn.Module):
 
     def _logits(self, states: Tensor) -> Tensor:
         if self.head is None:
-            return states @ self.stack.embedding.weight.T
+            return linear(states, self.stack.embedding.weight)
         return self.head(states)
 
     @torch.no_grad()
