@@ -22,6 +22,8 @@ function declared(config, size) {
   all.push(["stack.embedding.weight", [size, d], { normal: d ** -0.5 }]);
   const places = ["stack.positions.embedding.weight", [config.max_len, d], { normal: 1 }];
   if (config.positions === "learned") all.push(places);
+  if (config.n_segments) all.push(["stack.segments.weight", [config.n_segments, d], { normal: 1 }]);
+  if (config.embedding_norm) norm("stack.embedding_norm");
   for (let l = 0; l < n_layers; l++) {
     const path = `stack.blocks.${l}`, ends = [["q", n_heads], ["k", groups], ["v", groups]];
     for (const [name, count] of ends) map(`${path}.attention.${name}`, count * head, d);
