@@ -148,7 +148,7 @@ def inside(model: TransformerDecoder, ids: list[int]) -> tuple[torch.Tensor, ...
     lengths = []
     for block in cast(list[Block], list(model.stack.blocks)):
         block.register_forward_pre_hook(lambda _, given: lengths.append(given[0][0].norm(dim=-1)))
-        for layer in (block.attention, *([block.feed_forward] if model.stack.config.d_ff else [])):
+        for layer in filter(None, (block.attention, block.feed_forward)):
             layer.register_forward_hook(lambda _m, _i, out: lengths.append(out[0].norm(dim=-1)))
     with torch.no_grad(), recorded(model) as weights:
         logits = model(torch.tensor([ids]))[0]
@@ -237,6 +237,7 @@ FILTERS = [
     {"temperature": 1.3, "topK": 0, "topP": 0.8, "minP": 0.0},
     {"temperature": 1.0, "topK": 0, "topP": 1.0, "minP": 0.1},
     {"temperature": 1.5, "topK": 20, "topP": 0.9, "minP": 0.05},
+    {"temperature": 1.5, "topK": 6, "topP": 0.7, "minP": 0.0},
     {"temperature": 0.5, "topK": 3, "topP": 0.01, "minP": 1.0},
     {"temperature": 2.0, "topK": 99, "topP": 0.999, "minP": 0.001},
 ]
