@@ -32,8 +32,17 @@ SIZES = {  # layers, heads, size of vectors, vocabulary: the book's, and 25 mill
 
 def models(n_layer: int, n_head: int, n_embd: int, vocab: int) -> tuple[TransformerDecoder, Any]:
     """One model in both libraries. Its weights are large, so that words do not repeat at once."""
-    end = {"bos_token_id": vocab - 1, "eos_token_id": vocab - 1, "pad_token_id": vocab - 1}
-    sizes = {"n_layer": n_layer, "n_head": n_head, "n_embd": n_embd, "vocab_size": vocab}
+    end: dict[str, Any] = {
+        "bos_token_id": vocab - 1,
+        "eos_token_id": vocab - 1,
+        "pad_token_id": vocab - 1,
+    }
+    sizes: dict[str, Any] = {
+        "n_layer": n_layer,
+        "n_head": n_head,
+        "n_embd": n_embd,
+        "vocab_size": vocab,
+    }
     theirs: Any = GPT2LMHeadModel(
         GPT2Config(**sizes, **end, n_positions=256, initializer_range=0.1)
     )
