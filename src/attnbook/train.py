@@ -320,9 +320,6 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
     data = settings.data
     texts = chain.from_iterable(documents(data.source, "train", data.held_out))
     tokenizer = make_tokenizer(data.tokenizer, texts, data.vocab_size)
-    there = {path.name for path in (folder / TOKENIZER).glob("*")}
-    if there - {"vocab.json", "merges.txt"}:
-        raise ValueError(f"train.folder must be free, got {folder}, whose {TOKENIZER} is in use")
     shutil.rmtree(folder / TOKENIZER, ignore_errors=True)
     with whole(folder / TOKENIZER) as partial:
         tokenizer.save(partial)
