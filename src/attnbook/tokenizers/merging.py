@@ -57,26 +57,43 @@ def merges(
             continue
         piece, changed = join(*best), set()
         for i in where.pop(best):
-            for pair in pairwise(words[i]):
-                pairs[pair] -= often[i]
+            words[i], made = _joined(words[i], best, piece)
+            for pair, sign in _changes(words[i], made, best, piece):
+                pairs[pair] += sign * often[i]
                 changed.add(pair)
-            words[i] = _joined(words[i], best, piece)
-            for pair in pairwise(words[i]):
-                pairs[pair] += often[i]
-                where[pair].add(i)
-                changed.add(pair)
+                if sign > 0:
+                    where[pair].add(i)
+        del pairs[best]
         for pair in changed:
             if pairs[pair]:
                 heappush(heap, (-pairs[pair], pair))
         yield best, piece
 
 
-def _joined(word: list[Piece], pair: tuple[Piece, Piece], piece: Piece) -> list[Piece]:
-    """The pieces of a word with a pair made one, from the left."""
-    new: list[Piece] = []
+def _joined(
+    word: list[Piece], pair: tuple[Piece, Piece], piece: Piece
+) -> tuple[list[Piece], list[int]]:
+    """The pieces of a word with a pair made one, from the left, and where that was done."""
+    (first, second), new, made = pair, [], []
     for part in word:
-        if new and (new[-1], part) == pair:
+        if part == second and new and new[-1] == first:
+            made.append(len(new) - 1)
             new[-1] = piece
         else:
             new.append(part)
-    return new
+    return new, made
+
+
+def _changes(
+    word: list[Piece], made: list[int], pair: tuple[Piece, Piece], piece: Piece
+) -> Iterator[tuple[tuple[Piece, Piece], int]]:
+    """The pairs that went where pieces were made, each with -1, and those that came, with 1."""
+    (first, second), last = pair, -2
+    for k in made:
+        if k:
+            yield (second if last == k - 1 else word[k - 1], first), -1
+            yield (word[k - 1], piece), 1
+        if k + 1 < len(word) and k + 1 not in made:
+            yield (second, word[k + 1]), -1
+            yield (piece, word[k + 1]), 1
+        last = k
