@@ -363,7 +363,8 @@ def test_half_precision_multiplies_in_half_and_learns_as_well(tmp_path, precisio
     assert kinds == {dtype} and {p.dtype for p in model.parameters()} == {torch.float32}
     full = run()[1]
     assert losses != full and losses[0] == pytest.approx(full[0], rel=1e-2)
-    assert sum(losses[-20:]) == pytest.approx(sum(full[-20:]), rel=0.15)  # fp16 leaves out an update
+    # fp16 leaves out an update
+    assert sum(losses[-20:]) == pytest.approx(sum(full[-20:]), rel=0.15)
     path = tmp_path / "run.safetensors"
 
     def kill(state: Run):

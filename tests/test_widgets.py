@@ -948,7 +948,8 @@ def test_a_module_travels_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         'import { inner } from "./deep/inner.js";\nfunction render() {\n  inner;\n}\n'
         "const idle = () => {\n  never();\n};\nexport default { render };\n",
         "deep/worker.js": '// Not this.\nimport { inner } from "./inner.js";\nself.x = inner;\n',
-        "deep/inner.js": 'import { outer } from "../outer.js";\nexport const inner = "\\"" + outer();\n',
+        "deep/inner.js": 'import { outer } from "../outer.js";\n'
+        'export const inner = "\\"" + outer();\n',
         "outer.js": "export function outer() {}\nexport async function later() {}\n"
         "function never() {}\n",
     }

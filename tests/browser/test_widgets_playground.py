@@ -126,7 +126,7 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     warm = float(view.locator(".attn-value").first.inner_text())
     k = view.get_by_role("slider", name="top-k")
     k.fill("7")  # the eighth step: 10
-    state = {"top_k": 10}
+    state: dict[str, Any] = {"top_k": 10}
     for name, value in (("top-p", "0.6"), ("min-p", "0.3")):
         view.get_by_role("slider", name=name).fill(value)
         state[name.replace("-", "_")] = float(value)
@@ -263,12 +263,12 @@ def test_inside(open_page: Callable[..., Page]) -> None:
     assert heads.nth(5).locator("canvas").evaluate("(e) => [e.width, e.height]") == [n, n]
     heads.nth(5).press("Space")
     best = head[-1].topk(min(5, n))
-    names = [visible(TOKENIZER.decode([ids[0, i].item()])) for i in best.indices]
+    names = [visible(TOKENIZER.decode([int(ids[0, i])])) for i in best.indices]
     told = " · ".join(
         f"{name} {format_number(w.item())}" for name, w in zip(names, best.values, strict=True)
     )
     panel = view.locator(".attn-opened:not([hidden])")
-    last = visible(TOKENIZER.decode([ids[0, -1].item()]))
+    last = visible(TOKENIZER.decode([int(ids[0, -1])]))
     expect(panel.locator("p").first).to_have_text(f"Layer 2, head 3: {last} looks at {told}")
     expect(panel.locator(".attn-lengths li")).to_have_count(3)
     heads.nth(5).click()

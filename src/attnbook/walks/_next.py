@@ -95,7 +95,7 @@ def next_token(
             for n in numbers[1:]
         ),
         Step(
-            f"So {len(said)} tokens are {len(bits)} exercises. A causal mask does them all in one pass:"
+            f"So {len(said)} tokens are {len(bits)} exercises. A causal mask does all in one pass:"
             " each [place](input) sees itself and what stands to its left.",
             "input",
         ),
