@@ -30,6 +30,7 @@ from attnbook.widgets import (
     Laboratory,
     LossSurface,
     MaskedWords,
+    Playground,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
@@ -41,6 +42,7 @@ from attnbook.widgets.block_diagram import PARTS
 from attnbook.widgets.rotary_dial import positioned
 from attnbook.widgets.softmax_temperature import softmax
 from tests.tiny_bert import tiny_bert
+from tests.tiny_gpt import tiny_gpt
 
 FOLDER = Path(_source.__file__).parent
 QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
@@ -759,6 +761,7 @@ def each() -> list[Any]:
         Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
+        Playground("We must", weights=tiny_gpt(), title="The finding"),
         PositionExplorer(title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
@@ -773,6 +776,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",
+        "Playground(2 tokens: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",

@@ -13,13 +13,15 @@ export function makeInside(layers, heads, open) {
   const each = (size, make) => Array.from({ length: size }, (_, n) => make(n));
   const head = (l, k) => {
     const canvas = h("canvas", { "aria-hidden": "true" });
-    return { canvas, node: h("button", { type: "button", className: "attn-head-map", onclick: () => open(l * heads + k) },
+    return { canvas, node: h("button", { type: "button", className: "attn-head-map",
+      onclick: () => open(l * heads + k) },
       canvas, h("span", {}, `head ${k + 1}`)) };
   };
   const rows = each(layers, (l) => {
     const maps = each(heads, (k) => head(l, k)), panel = h("div", { className: "attn-opened", hidden: true });
     return { maps, panel, node: h("section", { className: "attn-layer", "aria-label": `Layer ${l + 1}` },
-      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), h("div", { className: "attn-maps-row" }, ...maps.map((map) => map.node)), panel) };
+      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), h("div", { className: "attn-maps-row" },
+        ...maps.map((map) => map.node)), panel) };
   });
   const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...rows.map((row) => row.node));
   let colours, dark;
@@ -44,7 +46,8 @@ export function makeInside(layers, heads, open) {
   function draw(row, names, at, chosen) {
     theme();
     const name = (n) => visible(names[row.ids[n]]);
-    lead.replaceChildren("Where ", token(name(at)), ", the place that predicts, and those before it look: a row a place, "
+    lead.replaceChildren("Where ", token(name(at)),
+      ", the place that predicts, and those before it look: a row a place, "
       + "a column what it looks at, this place at the bottom. Press a head.");
     rows.forEach(({ maps, panel }, l) => {
       maps.forEach(({ canvas, node: button }, k) => {
@@ -65,7 +68,8 @@ export function makeInside(layers, heads, open) {
       node.style.setProperty("--level", weight / most);
       return node;
     });
-    const best = largest(weights, SAID).flatMap((n, i) => [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
+    const best = largest(weights, SAID).flatMap((n, i) => [i ? " · " : "", token(name(n)), " ", h("b", {},
+      format(weights[n]))]);
     const lengths = row.places[at].lengths.subarray(3 * layer, 3 * layer + 3), longest = Math.max(...lengths);
     panel.replaceChildren(
       h("p", {}, `Layer ${layer + 1}, head ${(chosen % heads) + 1}: `, token(name(at)), " looks at ", ...best),
@@ -74,7 +78,8 @@ export function makeInside(layers, heads, open) {
       h("ul", { className: "attn-lengths", role: "list" }, ...PARTS.map((what, n) => {
         const bar = h("i", { className: "attn-fill" });
         bar.style.width = `${(100 * lengths[n]) / longest}%`;
-        return h("li", {}, h("span", {}, what), h("span", { className: "attn-track", "aria-hidden": "true" }, bar), h("b", {}, format(lengths[n], 1)));
+        return h("li", {}, h("span", {}, what), h("span", { className: "attn-track", "aria-hidden": "true" }, bar),
+          h("b", {}, format(lengths[n], 1)));
       })));
   }
   return { node, draw };
@@ -87,7 +92,8 @@ export function makePlaces() {
   const table = h("table", {}, h("caption", { className: "attn-heard" }, "The model’s prediction at every place"),
     h("thead", {}, h("tr", {}, ...heads)), body);
   const box = h("div", { className: "attn-every", role: "region", tabIndex: 0, "aria-label": "Every place" }, table);
-  const node = h("div", {}, h("p", { className: "attn-note" }, "The darker a token of the text, the more it surprised the model: "
+  const node = h("div", {}, h("p", { className: "attn-note" },
+    "The darker a token of the text, the more it surprised the model: "
     + "bits = −log₂ of its probability. The first has nothing before it."), mean, box);
 
   function draw(all, names) {
@@ -97,7 +103,8 @@ export function makePlaces() {
       return h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, visible(names[id]))), h("td", {}, share(p)),
         h("td", {}, format(bits, 1)), h("td", {}, ...right, ` ${share(chance)}`));
     });
-    const sum = all.reduce((total, { bits }) => total + bits, 0), hits = all.filter(({ id, guess }) => id === guess).length;
+    const sum = all.reduce((total, { bits }) => total + bits, 0), hits = all.filter(({ id,
+      guess }) => id === guess).length;
     mean.replaceChildren(...(all.length ? ["Mean ", h("b", {}, `${format(sum / all.length, 2)} bits`),
       ` a token · ${hits} of ${all.length} guessed`] : ["One token alone: nothing was predicted yet."]));
   }

@@ -22,7 +22,8 @@ export function fill(node, items, key, make) {
 // One of them can be reached by the tabulator, arrows lead to the others.
 export function makeText(choose) {
   const list = h("span"), next = h("button", { type: "button", className: "attn-tok attn-next" }, "…");
-  const node = h("div", { className: "attn-text", role: "group", "aria-label": "The text, token by token" }, list, next);
+  const said = { className: "attn-text", role: "group", "aria-label": "The text, token by token" };
+  const node = h("div", said, list, next);
   const all = () => [...list.querySelectorAll("button"), next];
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   node.addEventListener("click", ({ target }) => {
@@ -69,7 +70,7 @@ export function makeBars(take) {
   const line = () => {
     const name = h("span", { className: "attn-label" }), bar = h("i", { className: "attn-fill" });
     const grown = h("i", { className: "attn-grown" }), value = h("b"), said = h("span", { className: "attn-heard" });
-    const button = h("button", { type: "button", className: "attn-take", onclick: () => take(made.id) },
+    const button = h("button", { type: "button", className: "attn-take", onclick: () => take(made.which) },
       name, h("span", { className: "attn-track", "aria-hidden": "true" }, grown, bar), value, said);
     const made = { node: h("li", {}, button), button, name, bar, grown, value, said };
     return made;
@@ -81,16 +82,17 @@ export function makeBars(take) {
     const full = FULL.find((end) => best[0].p / Math.min(1, mass) <= end * 1.0001) ?? 1;
     const rows = drawn.rank < best.length ? best : [...best, drawn];
     while (lines.length < rows.length) lines.push(line());
-    rows.forEach(({ id, name, p }, n) => {
-      const made = lines[n], cut = n >= left, q = cut ? 0 : p / mass, hit = id === drawn.id;
-      made.id = id;
+    rows.forEach(({ which, name, p }, n) => {
+      const made = lines[n], cut = n >= left, q = cut ? 0 : p / mass, hit = which === drawn.which;
+      made.which = which;
       made.name.replaceChildren(token(visible(name)));
       made.bar.style.width = `${(100 * p) / full}%`;
       made.grown.style.width = `${(100 * q) / full}%`;
       made.value.textContent = share(p);
-      made.node.className = [cut && "attn-cut", hit && "attn-drawn", id === here && "attn-here"].filter(Boolean).join(" ");
+      const looks = [cut && "attn-cut", hit && "attn-drawn", which === here && "attn-here"];
+      made.node.className = looks.filter(Boolean).join(" ");
       made.button.disabled = !ready;
-      made.said.textContent = (cut ? ", cut" : "") + (id === here ? ", stands here" : "") + (hit ? ", drawn" : "");
+      made.said.textContent = (cut ? ", cut" : "") + (which === here ? ", stands here" : "") + (hit ? ", drawn" : "");
     });
     const rest = Math.max(0, rows.reduce((sum, { p }) => sum - p, 1)), kept = Math.max(0, left - rows.length);
     others.children[0].textContent = `${count(size - rows.length)} others`;
@@ -98,8 +100,8 @@ export function makeBars(take) {
     others.children[2].textContent = share(rest);
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
-    scale.textContent = `A full bar is ${full}.`
-      + (left < size ? ` Cut: ${count(size - left)} of ${count(size)} tokens; those left share what they had (light).` : "");
+    const gone = ` Cut: ${count(size - left)} of ${count(size)} tokens; those left share what they had (light).`;
+    scale.textContent = `A full bar is ${full}.` + (left < size ? gone : "");
   }
   return { node, draw };
 }
@@ -109,7 +111,8 @@ export function makeBars(take) {
 export function makeDraw(other) {
   const strip = h("div", { className: "attn-strip" }), pin = h("i", { className: "attn-pin" });
   const said = h("p", { className: "attn-fell" });
-  const node = h("div", { className: "attn-draw" }, h("div", { className: "attn-strip-box", "aria-hidden": "true" }, pin, strip), h("div", { className: "attn-fall" }, said, other));
+  const node = h("div", { className: "attn-draw" }, h("div", { className: "attn-strip-box", "aria-hidden": "true" },
+    pin, strip), h("div", { className: "attn-fall" }, said, other));
   const parts = [];
 
   function draw({ best, count: left, mass, number, drawn }) {

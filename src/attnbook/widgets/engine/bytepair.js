@@ -11,7 +11,8 @@ const EVERY = Array.from({ length: 256 }, (_, byte) => byte), HIDDEN = EVERY.fil
 const BYTES = [...EVERY.filter(prints), ...HIDDEN];
 const letter = (byte) => String.fromCharCode(prints(byte) ? byte : 256 + HIDDEN.indexOf(byte));
 
-// `merges`: pairs "a b" in those letters, the first learnt first; what they make follows the bytes, then special tokens.
+// `merges`: pairs "a b" in those letters, the first learnt first; what they make follows the bytes, then special
+// tokens.
 export function bytePair(merges, special) {
   const letters = EVERY.map(letter), codes = new Map(letters.map((name, byte) => [name, byte]));
   const made = merges.map((pair) => pair.replace(" ", ""));

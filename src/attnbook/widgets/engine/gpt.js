@@ -22,7 +22,8 @@ export function openGpt({ metadata, parameters }) {
   const matrix = p("head.weight") ?? p("stack.embedding.weight");
   let row = [], past; // the last row that was read, and what each layer has kept of it
 
-  // Reads a text and the tokens behind it, or if there is nothing the end of a text before. What a row has in common with
+  // Reads a text and the tokens behind it, or if there is nothing the end of a text before. What a row has in common
+  // with
   // the last one is not read again; of a row that is `known` only new places are answered, from the place `from` on:
   // scores of the next token [place token], all weights [layer head place key], and the lengths [layer place 3] of the
   // state that a layer gets, of what its attention adds, and its network. `prompt` of the tokens stand in the text.
