@@ -75,24 +75,24 @@ def test_the_stored_answer_is_the_models(n: int) -> None:
     assert "".join(answer["pieces"]) == TOKENIZER.decode(ids) and answer["pieces"][-2] == "🥲"
     p = (logits / given["temperature"]).softmax(-1)
     best = p.topk(10)
-    assert [one["id"] for one in answer["best"]] == best.indices.tolist()
+    assert [one["which"] for one in answer["best"]] == best.indices.tolist()
     assert [one["p"] for one in answer["best"]] == pytest.approx(best.values.tolist(), abs=1e-6)
     want = warped(logits, given)
     order = np.argsort(-logits.numpy(), kind="stable")
     assert answer["count"] == (want > 0).sum()
     assert answer["mass"] == pytest.approx(p.numpy()[want > 0].sum(), abs=1e-6)
     ends, drawn = np.cumsum(want[order]), answer["drawn"]
-    assert drawn["id"] == order[drawn["rank"]]
+    assert drawn["which"] == order[drawn["rank"]]
     assert drawn["from"] <= answer["number"] < drawn["to"]
     assert drawn["to"] == pytest.approx(ends[drawn["rank"]], abs=1e-6)
 
 
 def test_what_stood_at_a_place() -> None:
     shown, ids = widget(place=2, seed=4), TOKENIZER.encode(TEXT)
-    assert shown.answer["best"][0]["id"] == int(scores(ids[:2]).argmax())
+    assert shown.answer["best"][0]["which"] == int(scores(ids[:2]).argmax())
     assert (shown.answer["at"], shown.answer["number"]) == (2, uniform(4, 2))
     shown.place = -1
-    assert shown.answer["best"][0]["id"] == int(scores(ids).argmax())
+    assert shown.answer["best"][0]["which"] == int(scores(ids).argmax())
 
 
 def test_a_text_that_is_empty_or_too_long() -> None:

@@ -156,13 +156,10 @@ class Block(nn.Module):
         norm: nn.Module,
     ) -> Float[Tensor, "batch token d_model"]:
         """x + layer(norm(x)), the norm where the configuration has it."""
-        post = self.config.norm == "post"
-        out = layer(x if post else norm(x))
-        if self.training:
-            out = self.dropout(out)
-        if self.config.residual:
-            out = x + out
-        return norm(out) if post else out
+        kept = x if self.config.residual else 0.0
+        if self.config.norm == "post":
+            return norm(kept + self.dropout(layer(x)))
+        return kept + self.dropout(layer(norm(x)))
 
     def load_torch(
         self, reference: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer

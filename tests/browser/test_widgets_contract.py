@@ -285,7 +285,7 @@ def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.locator("textarea:not([disabled])").wait_for()
     page.get_by_role("button", name="Step", exact=True).click()
     page.wait_for_function("model.get('written').length === 1")
-    assert page.evaluate("model.get('written')[0]") == first.answer["drawn"]["id"]
+    assert page.evaluate("model.get('written')[0]") == first.answer["drawn"]["which"]
     page.get_by_role("combobox", name="pace").select_option("as fast as it can")
     page.get_by_role("button", name="Write", exact=True).click()
     page.get_by_text("tokens are the most that the model reads").wait_for()

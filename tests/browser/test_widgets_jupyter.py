@@ -368,8 +368,10 @@ def drag(page: Page, view: Locator) -> list[Any]:
     """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
     view.scroll_into_view_if_needed()
     before = shown(view)
-    handles = "canvas, input[type=range], button[aria-pressed=true]"
-    box = view.locator(f":is({handles}):not(:disabled)").first.bounding_box()
+    handles = "canvas, input[type=range], button[aria-pressed=true]:not(.attn-next)"
+    handle = view.locator(f":is({handles}):not(:disabled)").first
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
     assert box
     points = [
         (box["x"] + x * box["width"], box["y"] + 0.8 * box["height"]) for x in (0.5, 0.6, 0.7)

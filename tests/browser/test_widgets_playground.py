@@ -88,7 +88,7 @@ def drawn_ids(n: int, **options: Any) -> list[int]:
     """What n steps write."""
     ids: list[int] = []
     for _ in range(n):
-        ids.append(playground(written=ids, **options).answer["drawn"]["id"])
+        ids.append(playground(written=ids, **options).answer["drawn"]["which"])
     return ids
 
 
@@ -105,7 +105,7 @@ def test_step_take_and_go_back(open_page: Callable[..., Page], where: dict[str, 
         shows(view, playground(written=ids[:n]))
     back.click()
     shows(view, playground(written=ids[:2]))
-    other = playground(written=ids[:2]).answer["best"][4]["id"]
+    other = playground(written=ids[:2]).answer["best"][4]["which"]
     bar = view.locator(".attn-take").nth(4)
     bar.tap() if where["width"] < 600 else bar.click()
     shows(view, playground(written=[*ids[:2], other]))
@@ -123,7 +123,6 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     view.get_by_text("Filters", exact=True).click()
     cool = view.get_by_role("slider", name="temperature")
     cool.fill("0.4")
-    warm = float(view.locator(".attn-value").first.inner_text())
     k = view.get_by_role("slider", name="top-k")
     k.fill("7")  # the eighth step: 10
     state: dict[str, Any] = {"top_k": 10}
@@ -133,7 +132,7 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     page.wait_for_timeout(50)
     found = [line.inner_text() for line in view.locator(".attn-after").all()]
     shown = playground(temperature=exact(0.4), **state)
-    assert warm == round(exact(0.4), 2)
+    expect(view.locator(".attn-value").first).to_have_text(f"{exact(0.4):.2f}")
     shows(view, shown)
     for said, stage in zip(found[1:], shown.answer["stages"].values(), strict=True):
         start, mass = f"leaves {stage['count']} of {shown.answer['size']}, ", stage["mass"]
@@ -170,9 +169,9 @@ def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:
     title = view.get_by_text("What could have stood after")
     assert visible(shown.answer["names"][at]) in title.inner_text()
     best = shown.answer["best"]
-    choice = next(n for n, one in enumerate(best) if one["id"] != ids[1])
+    choice = next(n for n, one in enumerate(best) if one["which"] != ids[1])
     view.locator(".attn-take").nth(choice).press("Enter")
-    branched = [ids[0], best[choice]["id"]]
+    branched = [ids[0], best[choice]["which"]]
     shows(view, playground(written=branched))
     left = view.locator(".attn-branches button")
     expect(left).to_have_count(1)
@@ -182,7 +181,7 @@ def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:
     best = playground(written=ids, place=2).answer["best"]
     view.locator(".attn-take").nth(1).click()
     start = TOKENIZER.decode(prompt[:2])
-    shows(view, playground(start, written=[best[1]["id"]]))
+    shows(view, playground(start, written=[best[1]["which"]]))
     expect(view.get_by_role("textbox", name="Your beginning")).to_have_value(start)
 
 
@@ -214,7 +213,7 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
 def drawn_ids_of(text: str, n: int) -> list[int]:
     ids: list[int] = []
     for _ in range(n):
-        ids.append(playground(text, written=ids).answer["drawn"]["id"])
+        ids.append(playground(text, written=ids).answer["drawn"]["which"])
         if ids[-1] == TOKENIZER.vocab.eos:
             break
     return ids

@@ -82,7 +82,7 @@ export function drawAnswer(node, look) {
 // All heads as small maps, and one of them large with its tokens. `choose` gets the number of one that was pressed.
 export function makeMaps(choose) {
   const small = h("div", { className: "attn-small", role: "group", "aria-label": "Heads" });
-  const large = h("canvas", { role: "img" }), readout = h("p", { className: "attn-readout" });
+  const large = h("canvas", { role: "img", "aria-label": "Weights" }), readout = h("p", { className: "attn-readout" });
   const node = h("div", { className: "attn-maps" }, small, h("div", {}, large, readout));
   let buttons = [], last = null, at = null;
   large.addEventListener("pointermove", (event) => at && tell(cellAt(at, event.offsetX, event.offsetY)));

@@ -5,8 +5,7 @@ import { start } from "./engine/client.js";
 const PATIENCE = 4000; // ms until a kernel is missed
 
 // Asks a kernel for the weights, once, when the reader comes near; on a page of the site its runtime answers. `ready`
-// is
-// told the worker, and what it says of the model; `status` says what is waited for, and why there is no model.
+// is told the worker, and what it says of the model; `status` says what is waited for, and why there is no model.
 export function summon({ model, root, status, ready }) {
   let engine, missed, arrived = false;
   const give = (reason) => (status.textContent = `${reason} Until then this is the stored answer.`);

@@ -56,7 +56,12 @@ function render({ model, el }) {
       const open = Object.keys(FOLDS).filter((each) => folds[each].open);
       if (String(open) !== String(model.get("unfolded"))) put(model, { unfolded: open });
     };
-    folds[name] = h("details", { className: "attn-fold", ontoggle }, h("summary", {}, label), ...bodies[name]);
+    const onclick = (event) => { // `ontoggle` comes later: a drawing between would fold it again
+      const open = model.get("unfolded");
+      event.preventDefault();
+      put(model, { unfolded: Object.keys(FOLDS).filter((each) => open.includes(each) !== (each === name)) });
+    };
+    folds[name] = h("details", { className: "attn-fold", ontoggle }, h("summary", { onclick }, label), ...bodies[name]);
   }
   const state = stateControls(el, model.get("name"), read, restore);
   const root = h("div", { className: "attn attn-playground", role: "group", "aria-label": title || "Playground" },

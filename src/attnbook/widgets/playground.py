@@ -179,7 +179,7 @@ class Playground(ModelWidget):
 
         def token(n: int) -> dict[str, Any]:
             i = int(order[n])
-            return {"id": i, "name": self._name_of(i), "p": brief(p[i])}
+            return {"which": i, "name": self._name_of(i), "p": brief(p[i])}
 
         return {
             "size": len(order),

@@ -1,12 +1,10 @@
 // How the next token is drawn: temperature, then top-k, top-p and min-p, each of which cuts the tail that the one
-// before
-// has left, in the order of `transformers`; then a number from 0 to 1 falls on the rest.
+// before has left, in the order of `transformers`; then a number from 0 to 1 falls on the rest.
 import { generator } from "./random.js";
 
 // The tokens in the order of their scores, which are finite, the likeliest first; of equal ones the first is first.
 // Numbers are sorted fast,
-// ids by a function are not: how far a score lies below the highest is sorted, with its id in the last 20 of its 52
-// bits.
+// ids by a function are not: how far a score lies below the highest is sorted, with its id in the last 20 of 52 bits.
 const IDS = 2 ** 20 - 1;
 export function ranked(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b)), below = Float64Array.from(logits, (z) => highest - z);
