@@ -194,7 +194,7 @@ class _Task(nn.Module):
         loss = cross_entropy(scores, answers)
         if auxiliary:
             places = torch.arange(tokens.shape[-1] - 1, device=tokens.device) < ends[..., None]
-            words = self.gpt._logits(states[..., :-1, :][places])
+            words = self.gpt.logits(states[..., :-1, :][places])
             loss = loss + auxiliary * cross_entropy(words, tokens[..., 1:][places])
         return loss
 

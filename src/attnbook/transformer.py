@@ -14,6 +14,7 @@ from attnbook.config import TransformerConfig
 from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
 from attnbook.positions import LearnedPositions, SinusoidalPositions, positions_of
+from attnbook.sampling import PLAIN, Samples, Sampling, Seed, Stop, sample
 from attnbook.seq2seq import Memory, Seq2Seq
 from attnbook.vocabulary import Vocabulary
 
@@ -199,9 +200,9 @@ class TransformerDecoder(nn.Module):
             mask: `[batch token]` True at words. Padding at the end needs none: no word sees it.
         """
         if mask is None:
-            return self._logits(self._states(tokens, memory))
+            return self.logits(self._states(tokens, memory))
         check_mask(mask, tokens=(tokens, "batch token"), mask=(mask, "batch token"))
-        return self._logits(self._states(tokens, memory, mask, positions_of(mask)))
+        return self.logits(self._states(tokens, memory, mask, positions_of(mask)))
 
     def start(self, memory: Memory | None = None) -> State:
         """What the first step begins with: an empty cache, no padding seen, and the memory."""
@@ -233,7 +234,7 @@ class TransformerDecoder(nn.Module):
             seen = torch.cat([seen, torch.ones_like(tokens) > 0 if mask is None else mask], dim=1)
             positions = positions_of(seen)[:, -tokens.shape[1] :]
         states = self._states(tokens, memory, seen, positions, cache)
-        return self._logits(states[:, -1]), (cache, seen, memory)
+        return self.logits(states[:, -1]), (cache, seen, memory)
 
     def _states(
         self,
@@ -253,7 +254,8 @@ class TransformerDecoder(nn.Module):
             cache=cache,
         )
 
-    def _logits(self, states: Tensor) -> Tensor:
+    def logits(self, states: Float[Tensor, "*row d_model"]) -> Float[Tensor, "*row vocab"]:
+        """Scores of the next token from the states, as `stack` gives them."""
         if self.head is None:
             return linear(states, self.stack.embedding.weight)
         return self.head(states)
@@ -277,15 +279,10 @@ class TransformerDecoder(nn.Module):
             max_len, beam, length_penalty: as for `beam_search`.
 
         Raises:
-            ValueError: if a prompt ends in padding, or as `beam_search` does.
+            ValueError: if a prompt ends in padding, learned positions are too few for it and
+                max_len, or as `beam_search` does.
         """
-        check_ids("prompts", prompts, len(self.vocab))
-        alone = self.vocab.pad not in (self.vocab.bos, self.vocab.eos)
-        if mask is None:
-            mask = (prompts != self.vocab.pad).cumsum(1) > 0
-            mask[:, -1] |= not alone
-        if not mask[:, -1].all() or (alone and (prompts[:, -1] == self.vocab.pad).any()):
-            raise ValueError("prompts must have their padding on the left, got some at the end")
+        mask = self._words(prompts, max_len, mask)
         state = self.start()
         if prompts.shape[1] > 1:
             _, state = self.step(prompts[:, :-1], state, mask[:, :-1])
@@ -298,6 +295,62 @@ class TransformerDecoder(nn.Module):
             beam=beam,
             length_penalty=length_penalty,
         )
+
+    def sample(
+        self,
+        prompts: Int[Tensor, "batch token"],
+        max_len: int,
+        *,
+        n: int = 1,
+        mask: Bool[Tensor, "batch token"] | None = None,
+        how: Sampling = PLAIN,
+        seed: Seed = 0,
+        stop: Stop = (),
+    ) -> Samples:
+        """Continue prompts by what is drawn.
+
+        Args:
+            prompts, mask: as for `generate`. An empty prompt is the start token alone.
+            max_len, n, how, seed, stop: as for `sampling.sample`.
+
+        Raises:
+            ValueError: if a prompt ends in padding, learned positions are too few for it and
+                max_len (other positions have no end), or as `sampling.sample` does.
+        """
+        mask = self._words(prompts, max_len, mask)
+        return sample(
+            self.step,
+            self.start(),
+            prompts,
+            max_len,
+            self.vocab,
+            n=n,
+            mask=mask,
+            how=how,
+            seed=seed,
+            stop=stop,
+        )
+
+    def _words(self, prompts: Tensor, max_len: int, mask: Tensor | None) -> Tensor:
+        """Where prompts have words: what is no padding on their left."""
+        check_ids("prompts", prompts, len(self.vocab))
+        alone = self.vocab.pad not in (self.vocab.bos, self.vocab.eos)
+        if mask is None:
+            mask = (prompts != self.vocab.pad).cumsum(1) > 0
+            mask[:, -1] |= not alone
+        check_mask(mask, prompts=(prompts, "batch token"), mask=(mask, "batch token"))
+        if not mask[:, -1].all() or (alone and (prompts[:, -1] == self.vocab.pad).any()):
+            raise ValueError("prompts must have their padding on the left, got some at the end")
+        longest = int(mask.sum(1).max())
+        if isinstance(self.stack.positions, LearnedPositions):
+            check_whole(1, max_len=max_len)
+            room = self.stack.config.max_len - longest + 1  # the last token is not read
+            if max_len > room:
+                raise ValueError(
+                    f"max_len must be at most {room} behind a prompt of {longest} tokens: there are"
+                    f" {self.stack.config.max_len} positions, got {max_len}"
+                )
+        return mask
 
 
 class Transformer(Seq2Seq):
