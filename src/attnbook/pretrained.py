@@ -15,22 +15,37 @@ from torch import Tensor
 from attnbook import assets
 from attnbook.attention import MultiHeadAttention
 from attnbook.bert import Bert
+from attnbook.checkpoints import (
+    TIED,
+    activation,
+    check_names,
+    check_said,
+    fill,
+    read,
+    vocabulary,
+    without_tied,
+)
 from attnbook.config import BERT, GPT_2, TransformerConfig
 from attnbook.int8 import load_int8
+from attnbook.llama import chat, load_llama, load_smollm2
 from attnbook.tokenizers import BytePair, WordPiece
 from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
 
+__all__ = [
+    "SOTU_BERT",
+    "SOTU_GPT",
+    "chat",
+    "copy_bert_attention",
+    "load_bert",
+    "load_gpt2",
+    "load_llama",
+    "load_smollm2",
+    "minilm",
+    "sotu_bert",
+    "sotu_gpt",
+]
 SOTU_BERT = Path(__file__).parent / "weights" / "bert.safetensors"
 SOTU_GPT = SOTU_BERT.with_name("gpt.safetensors")
-ACTIVATIONS = {  # what `hidden_act` may be, and what it is called here
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
 SIZES = {
     "hidden_size": "d_model",
     "num_attention_heads": "n_heads",
@@ -39,7 +54,6 @@ SIZES = {
     "max_position_embeddings": "max_len",
     "type_vocab_size": "n_segments",
 }
-TIED = "an output matrix apart from the embedding"  # the same numbers: no parameter of its own
 NAMES = {  # parts of a parameter's name in BERT's files, and what they are here, in this order
     "embeddings.word_embeddings": "stack.embedding",
     "embeddings.position_embeddings": "stack.positions.embedding",
@@ -114,7 +128,7 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
     In other libraries: `BertForPreTraining.from_pretrained` of `transformers`.
     """
     folder = Path(folder)
-    said = _said(folder, "vocab.txt")
+    said = read(folder, "model.safetensors", "vocab.txt")
     config = _bert_config(said)
     more = folder / "tokenizer_config.json"
     options = json.loads(more.read_text("utf-8")) if more.is_file() else {}
@@ -128,8 +142,7 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
     for head in ("pooler", "words", "next_sentence"):
         if not any(name.startswith(f"{head}.") for name in weights):
             setattr(model, head, None)
-    _fill(model, weights)
-    return model.eval(), tokenizer
+    return fill(model, weights), tokenizer
 
 
 def load_gpt2(folder: str | Path) -> TransformerDecoder:
@@ -161,13 +174,13 @@ def load_gpt2(folder: str | Path) -> TransformerDecoder:
     weights in training, too; this model does not.
     """
     folder = Path(folder)
-    said = _said(folder)
-    _check_said(said, model_type=("gpt2", None), add_cross_attention=(False, False))
+    said = read(folder, "model.safetensors")
+    check_said(said, model_type=("gpt2", None), add_cross_attention=(False, False))
     options = {ours: said.get(theirs, value) for theirs, (ours, value) in GPT_SIZES.items()}
-    options["activation"] = _activation(said, "activation_function", "gelu_new")
+    options["activation"] = activation(said, "activation_function", "gelu_new")
     options["d_ff"] = options["d_ff"] or 4 * options["d_model"]
     config = replace(GPT_2, **options)
-    model = TransformerDecoder(_gpt_vocabulary(folder, said), config)
+    model = TransformerDecoder(vocabulary(folder, said.get("vocab_size", 50257), said), config)
     weights = _gpt_renamed(load_file(folder / "model.safetensors"), config)
     for layer in range(config.n_layers):
         scale = 1.0 if said.get("scale_attn_weights", True) else config.head_size**0.5
@@ -175,25 +188,7 @@ def load_gpt2(folder: str | Path) -> TransformerDecoder:
         for kind in ("weight", "bias"):
             if (name := f"stack.blocks.{layer}.attention.q.{kind}") in weights:
                 weights[name] = weights[name] * scale
-    _fill(model, weights)
-    return model.eval()
-
-
-def _gpt_vocabulary(folder: Path, said: dict[str, Any]) -> Vocabulary:
-    """Tokens as the folder calls them, or by their numbers; the special ones by their ids."""
-    size, path = said.get("vocab_size", 50257), folder / "vocab.json"
-    tokens = [f"<{i}>" for i in range(size)]
-    for token, i in json.loads(path.read_text("utf-8")).items() if path.is_file() else ():
-        if i >= size:
-            raise ValueError(f"vocab.json must number at most {size} tokens, got {token!r}: {i}")
-        tokens[i] = token
-
-    def special(name: str, default: str) -> str:
-        i = said.get(f"{name}_token_id")
-        return tokens[i] if isinstance(i, int) and 0 <= i < size else default
-
-    eos = special("eos", tokens[-1])
-    return Vocabulary(tokens, pad=special("pad", eos), bos=special("bos", eos), eos=eos)
+    return fill(model, weights)
 
 
 def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
@@ -215,46 +210,23 @@ def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[
             ours |= {f"{where}.{part}.{kind}": piece.contiguous() for part, piece in parts}
         else:
             ours[name] = weight
-    return _without_tied(ours)
+    return without_tied(ours)
 
 
 def _bert_config(said: dict[str, Any]) -> TransformerConfig:
     """Our configuration for what a `config.json` says."""
-    _check_said(
+    check_said(
         said,
         model_type=("bert", None),
         position_embedding_type=("absolute", "absolute"),
         is_decoder=(False, False),
     )
-    for name in (*SIZES, "vocab_size", "hidden_act"):
-        if name not in said:
-            raise ValueError(f"config.json must have {name}, got none")
+    check_names(said, *SIZES, "vocab_size", "hidden_act")
     options: dict[str, Any] = {ours: said[theirs] for theirs, ours in SIZES.items()}
-    options["activation"] = _activation(said, "hidden_act")
+    options["activation"] = activation(said, "hidden_act")
     options["norm_eps"] = said.get("layer_norm_eps", BERT.norm_eps)
     options["dropout"] = said.get("hidden_dropout_prob", BERT.dropout)
     return replace(BERT, **options)
-
-
-def _check_said(said: dict[str, Any], **wanted: tuple[Any, Any]) -> None:
-    """What a configuration must have, with what counts where it says nothing."""
-    for name, (value, default) in wanted.items():
-        if (came := said.get(name, default)) != value:
-            raise ValueError(f"config.json must have {name} = {value!r}, got {came!r}")
-
-
-def _activation(said: dict[str, Any], name: str, default: str | None = None) -> str:
-    if (came := said.get(name, default)) not in ACTIVATIONS:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, ACTIVATIONS))}, got {came!r}")
-    return ACTIVATIONS[came]
-
-
-def _said(folder: Path, *more: str) -> dict[str, Any]:
-    """The configuration in a folder that must hold weights, too, and more."""
-    for name in ("config.json", "model.safetensors", *more):
-        if not (folder / name).is_file():
-            raise ValueError(f"folder must hold {name}, got {folder}")
-    return json.loads((folder / "config.json").read_text("utf-8"))
 
 
 def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -266,28 +238,7 @@ def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
             name = name.replace(theirs, new)
         ours[name] = weight.float()
     ours.pop("embeddings.position_ids", None)  # 0, 1, .. in old files
-    return _without_tied(ours)
-
-
-def _without_tied(ours: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The output matrix is left out where it is the embedding."""
-    embedding = ours.get("stack.embedding.weight")
-    if TIED in ours and embedding is not None and ours[TIED].equal(embedding):
-        del ours[TIED]
-    return ours
-
-
-def _fill(model: Bert | TransformerDecoder, weights: dict[str, Tensor]) -> None:
-    """Load weights, or say what does not fit."""
-    wanted = {name: list(weight.shape) for name, weight in model.state_dict().items()}
-    for name, shape in wanted.items():
-        came = list(weights[name].shape) if name in weights else "none"
-        if came != shape:
-            raise ValueError(f"model.safetensors must hold {name} {shape}, got {came}")
-    if more := [name for name in weights if name not in wanted]:
-        kind = type(model).__name__
-        raise ValueError(f"model.safetensors must hold no more than a {kind}, got {more[0]}")
-    model.load_state_dict(weights)
+    return without_tied(ours)
 
 
 def sotu_bert() -> tuple[Bert, WordPiece]:

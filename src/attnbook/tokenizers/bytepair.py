@@ -12,13 +12,16 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnbook.checks import check_ids, check_whole
+from attnbook.checks import check_choice, check_ids, check_whole
 from attnbook.tokenizers.merging import Table, merges
 from attnbook.vocabulary import Vocabulary
 
 END = "<|endoftext|>"
 WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs after a space, spaces
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+)
+DIGIT = regex.compile(  # the same, but each digit stands alone
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
 WHOLE = regex.compile(r"(?s).*\S(?=\s)")  # up to the last place where a word surely ends
 LONE = regex.compile("[\ud800-\udc7f\udd00-\udfff]")  # half a character, and no byte either
@@ -41,15 +44,19 @@ class BytePair:
     each with the space before them; more white space stands alone. A word is written as the bytes
     of its UTF-8. Of all pairs of neighbours, that which comes first in `merges` becomes one piece,
     again and again. Each of the 256 bytes is a token, so that there is no unknown text, and
-    `decode_bytes` gives back every byte.
+    `decode_bytes` gives back every byte: unless the tokenizer is lossy.
 
     Tokens are written in letters that can be seen, as in GPT-2's files: a space is Ġ, a new line Ċ.
 
     Args:
         merges: pairs of pieces in the order in which they were learnt.
-        special: tokens that no text makes, the first of them padding, start and end.
+        special: tokens that no text makes.
         tokens: all tokens in the order of their ids. None: the bytes by their letters, what the
             merges make, the special ones.
+        pad, bos, eos: which special tokens are padding, start and end. None: the first.
+        digits: whether each digit is a word of its own, without the space before it.
+        lossy: whether `tokens` may lack bytes. Such a byte is left out of every text, and those
+            beside it stand side by side.
 
     Attributes:
         vocab: the `Vocabulary`.
@@ -58,9 +65,11 @@ class BytePair:
 
     Raises:
         ValueError: if a merge occurs twice or joins what is no token yet, there is no special token
-            or a merge makes it, or `tokens` are others than those.
+            or a merge makes it, `tokens` are others than those, or padding, start or end is not
+            special.
 
-    Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2.
+    Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2. Single digits:
+    Touvron et al. 2023, section 2.1.
 
     In other libraries: `GPT2Tokenizer` of `transformers`, `ByteLevelBPETokenizer` of `tokenizers`,
     `tiktoken`.
@@ -72,12 +81,21 @@ class BytePair:
         special: Iterable[str] = (END,),
         *,
         tokens: Iterable[str] | None = None,
+        pad: str | None = None,
+        bos: str | None = None,
+        eos: str | None = None,
+        digits: bool = False,
+        lossy: bool = False,
     ):
         self.merges = tuple((a, b) for a, b in merges)
         special = tuple(special)
         if not special:
             raise ValueError("special must hold at least one token, got none")
-        made = dict.fromkeys(LETTERS.values())
+        for name, token in {"pad": pad, "bos": bos, "eos": eos}.items():
+            check_choice((*special, None), **{name: token})
+        tokens = None if tokens is None else tuple(tokens)
+        lacking = set(LETTERS.values()).difference(tokens or ()) if lossy and tokens else ()
+        made = dict.fromkeys(letter for letter in LETTERS.values() if letter not in lacking)
         for a, b in self.merges:
             if missing := [part for part in (a, b) if part not in made]:
                 raise ValueError(f"merges must join tokens, got {missing[0]!r} in {a!r} {b!r}")
@@ -86,13 +104,15 @@ class BytePair:
             ((twice, _),) = Counter(self.merges).most_common(1)
             raise ValueError(f"merges must be distinct, got twice: {' '.join(twice)!r}")
         wanted = (*made, *special)
-        tokens = wanted if tokens is None else tuple(tokens)
+        tokens = wanted if tokens is None else tokens
         if other := set(tokens) ^ set(wanted):
             raise ValueError(f"tokens must be bytes, merged and special ones, got {min(other)!r}")
-        self.vocab = Vocabulary(tokens, pad=special[0], bos=special[0], eos=special[0])
+        first = special[0]
+        self.vocab = Vocabulary(tokens, pad=pad or first, bos=bos or first, eos=eos or first)
         self.special = tuple(self.vocab.encode(special))
         ids = {token: i for i, token in enumerate(tokens)}
-        self._byte = [ids[LETTERS[byte]] for byte in range(256)]
+        self._byte = [ids.get(LETTERS[byte]) for byte in range(256)]
+        self._word = DIGIT if digits else WORD
         self._ranks = {
             (ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(self.merges)
         }
@@ -101,7 +121,7 @@ class BytePair:
 
     def words(self, text: str) -> list[str]:
         """The words of a text, before they are cut into pieces; joined they are the text."""
-        return WORD.findall(text)
+        return self._word.findall(text)
 
     def encode(self, text: str | bytes, *, special: bool = False) -> list[int]:
         """Token ids of a text.
@@ -121,14 +141,14 @@ class BytePair:
             ids = [self.encode(part) for part in parts]
             ids[1::2] = [self.vocab.encode([part]) for part in parts[1::2]]
             return list(chain.from_iterable(ids))
-        return list(chain.from_iterable(map(self._known.__getitem__, WORD.findall(text))))
+        return list(chain.from_iterable(map(self._known.__getitem__, self.words(text))))
 
     def _names(self) -> list[str]:
         return [self.vocab.tokens[i] for i in self.special]
 
     def _pieces(self, word: str) -> list[int]:
         """Ids of a word. A piece that joined the one before it is -1 from then on."""
-        ids = [self._byte[byte] for byte in _utf8(word)]
+        ids = [i for byte in _utf8(word) if (i := self._byte[byte]) is not None]
         after, before = list(range(1, len(ids) + 1)), list(range(-1, len(ids)))
         ids.append(-1)
         heap = [
