@@ -34,7 +34,7 @@ def _checked(logits: Tensor) -> Tensor:
     raise ValueError(f"logits must be floats, the highest of each row finite, got {came}")
 
 
-def temperature(logits: Float[Tensor, "*row vocab"], t: float) -> Float[Tensor, "*row vocab"]:
+def temperature(logits: Float[Tensor, "*row vocab"], t: float | int) -> Float[Tensor, "*row vocab"]:
     """Sharper below 1, flatter above: P(token) = softmax(u / t).
 
     The highest of u is taken away first, which changes no probability: nothing overflows. At t = 0
@@ -54,7 +54,7 @@ def temperature(logits: Float[Tensor, "*row vocab"], t: float) -> Float[Tensor, 
         best = logits.argmax(-1, keepdim=True)
         return torch.full_like(logits, -inf).scatter(-1, best, 0.0)
     below = logits - logits.amax(-1, keepdim=True)
-    return below / max(t, torch.finfo(below.dtype).tiny)
+    return below / min(max(t, 1e-30), 1e30)  # further out a float is 0 or inf
 
 
 def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vocab"]:
@@ -74,7 +74,7 @@ def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vo
     return logits.masked_fill(logits < last, -inf)
 
 
-def top_p(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*row vocab"]:
+def top_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
     """The nucleus: the fewest tokens that have p together, and what is as likely as their last.
 
     Args:
@@ -94,7 +94,7 @@ def top_p(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*row 
     return logits.masked_fill(logits < _reaching(ranked, ranked.softmax(-1), p), -inf)
 
 
-def min_p(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*row vocab"]:
+def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
     """The tokens that have at least p times the probability of the likeliest.
 
     Args:
@@ -111,7 +111,7 @@ def min_p(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*row 
     return logits.masked_fill(probs < p * probs.amax(-1, keepdim=True), -inf)
 
 
-def typical(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*row vocab"]:
+def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
     """The tokens whose surprise is nearest to the expected one, as few as have p together.
 
         distance = |-log P(token) - H|,   H = -sum P log P
@@ -138,7 +138,7 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float) -> Float[Tensor, "*ro
     return logits.masked_fill(distance > last, -inf)
 
 
-def _reaching(ranked: Tensor, probs: Tensor, p: float) -> Tensor:
+def _reaching(ranked: Tensor, probs: Tensor, p: float | int) -> Tensor:
     """Of what is ranked, with its probabilities, the one with which their sum reaches p."""
     before = (probs.cumsum(-1) < p).sum(-1, keepdim=True)
     return ranked.gather(-1, before.clamp(max=ranked.shape[-1] - 1))
@@ -147,7 +147,7 @@ def _reaching(ranked: Tensor, probs: Tensor, p: float) -> Tensor:
 def repetition_penalty(
     logits: Float[Tensor, "row vocab"],
     tokens: Int[Tensor, "row token"],
-    penalty: float,
+    penalty: float | int,
     mask: Bool[Tensor, "row token"] | None = None,
 ) -> Float[Tensor, "row vocab"]:
     """Tokens that were read become less likely: a score above 0 is divided, one below multiplied.
@@ -193,12 +193,12 @@ class Sampling:
     In other libraries: `GenerationConfig` of `transformers`, where top_k is 50 unless set.
     """
 
-    temperature: float = 1.0
+    temperature: float | int = 1.0
     top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    typical: float = 1.0
-    repetition_penalty: float = 1.0
+    top_p: float | int = 1.0
+    min_p: float | int = 0.0
+    typical: float | int = 1.0
+    repetition_penalty: float | int = 1.0
 
     def __post_init__(self) -> None:
         check_range(0, inf, temperature=self.temperature)
@@ -241,7 +241,10 @@ def draw(logits: Float[Tensor, "row vocab"], numbers: Float[Tensor, " row"]) -> 
         logits: `[row vocab]`; a token with -inf has no width. The order is that of the ids.
         numbers: `[row]` from 0 up to 1, without 1.
     """
-    sums = logits.cpu().double().softmax(-1).cumsum(-1)
+    check_shapes(logits=(logits, "row vocab"), numbers=(numbers, "row"))
+    if strange := [x for x in numbers.tolist() if not 0 <= x < 1]:
+        raise ValueError(f"numbers must be from 0 up to 1, without 1, got {strange[0]}")
+    sums = _checked(logits).cpu().double().softmax(-1).cumsum(-1)
     places = numbers.cpu()[:, None] * sums[:, -1:]
     return torch.searchsorted(sums, places, right=True)[:, 0].to(logits.device)
 
