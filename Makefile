@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted cheats seeds again run text assets claims widgets experiments bert gpt address lint format bench lock clean
+.PHONY: help book serve test test-all planted cheats seeds again run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -44,6 +44,12 @@ run: .venv/.test  ## execute chapters and store their outputs: CHAPTER=03, or al
 
 text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer side wins; NEW=02_topic begins one
 	@$(PY) -m tools.chapters text $(NEW)
+
+assignments: .venv/.test  ## make the students' notebooks of the solutions
+	@$(PY) -m tools.assignments
+
+grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1
+	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS)
 
 assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=minilm, or all of them
 	@$(PY) -m attnbook.assets $(NAME)

@@ -1,0 +1,288 @@
+"""Checks of assignment 1: from states to scores, weights, and one step of a decoder with attention.
+
+Each takes the student's function, tries it on numbers of a seed, and prints one line.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnbook.masks import padding_mask
+from attnbook.teach.judging import holds, number, right, same
+
+Answer = Callable[..., Any]
+
+
+def _numbers(seed: int) -> Callable[..., Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *sizes: torch.randn(*sizes, generator=generator)
+
+
+def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
+    """The state at the last word of each sentence, behind which there may be padding."""
+    n = torch.tensor(lengths)
+    states = _numbers(seed)(len(lengths), max(lengths), 4)
+    rows = torch.arange(len(lengths))
+    got = same(
+        answer(states, n),
+        states[rows, n - 1],
+        "last_states",
+        {
+            "these are the states at the end of the tensor, which for short sentences is padding":
+                states[:, -1],
+            "these are the first states": states[:, 0],
+            "these are the states one word before the last: counting begins at 0":
+                states[rows, n - 2],
+            "these are the states one place behind the last word: counting begins at 0":
+                states[rows, n.clamp(max=max(lengths) - 1)],
+            "these are means over all places, padding too": states.mean(1),
+        },
+        axes="sentence d_model",
+    )  # fmt: skip
+    right("last_states", got[0], seed)
+
+
+def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
+    """How well each query fits each key: their dot product."""
+    batch, queries, keys, d = sizes
+    some = _numbers(seed)
+    q, k = some(batch, queries, d), some(batch, keys, d)
+    want = torch.einsum("bqd,bkd->bqk", q, k)
+    got = same(
+        answer(q, k),
+        want,
+        "dot_scores",
+        {
+            "rows are keys, columns are queries; it should be the other way round": want.mT,
+            "they are divided by the root of d, which this task does not ask for": want / d**0.5,
+            "a softmax was taken already, which is a later task": want.softmax(-1),
+            "they are cosines: the vectors were made as long as 1":
+                want / q.norm(dim=-1)[..., None] / k.norm(dim=-1)[:, None],
+            "they are distances, not products": torch.cdist(q, k),
+        },
+        axes="batch query key",
+    )  # fmt: skip
+    right("dot_scores", got[0, 0], seed)
+
+
+def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)) -> None:
+    """The product with a matrix between query and key."""
+    batch, queries, keys, d_query, d_key = sizes
+    some = _numbers(seed)
+    q, k, w = some(batch, queries, d_query), some(batch, keys, d_key), some(d_query, d_key)
+    want = torch.einsum("bqi,ij,bkj->bqk", q, w, k)
+    square = some(d_query, d_query)
+    twin = some(batch, keys, d_query)
+    got = same(
+        answer(q, k, w),
+        want,
+        "general_scores",
+        {
+            "rows are keys, columns are queries; it should be the other way round": want.mT,
+            "they are divided by a root, which this task does not ask for": want / d_key**0.5,
+            "they are divided by a root, which this task does not ask for ": want / d_query**0.5,
+            "the matrix is added up: only its sums come in":
+                torch.einsum("bqi,ij,bkl->bqk", q, w, k),
+            "a tanh was taken, which belongs to the additive score": want.tanh(),
+        },
+        axes="batch query key",
+    )  # fmt: skip
+    same(
+        answer(q, twin, square),
+        torch.einsum("bqi,ij,bkj->bqk", q, square, twin),
+        "general_scores",
+        {
+            "W is transposed: the query stands on its left, the key on its right": lambda: (
+                torch.einsum("bqi,ji,bkj->bqk", q, square, twin)
+            )
+        },
+        axes="batch query key",
+    )
+    right("general_scores", got[0, 0], seed)
+
+
+def additive_scores(
+    answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)
+) -> None:
+    """Bahdanau's score: a small network reads query and key."""
+    batch, queries, keys, d, hidden = sizes
+    some = _numbers(seed)
+    q, k = some(batch, queries, d), some(batch, keys, d)
+    w, u, v = some(hidden, d), some(hidden, d), some(hidden)
+    inner = (
+        torch.einsum("hd,bqd->bqh", w, q)[:, :, None] + torch.einsum("hd,bkd->bkh", u, k)[:, None]
+    )
+    swapped = (
+        torch.einsum("hd,bqd->bqh", u, q)[:, :, None] + torch.einsum("hd,bkd->bkh", w, k)[:, None]
+    )
+    got = same(
+        answer(q, k, w, u, v),
+        inner.tanh() @ v,
+        "additive_scores",
+        {
+            "the tanh is missing": inner @ v,
+            "the tanh stands outside: it belongs before the product with v": (inner @ v).tanh(),
+            "W and U are exchanged: W maps the query, U the key": swapped.tanh() @ v,
+            "a ReLU stands where the tanh should": inner.relu() @ v,
+            "v is missing: the hidden numbers are added up": inner.tanh().sum(-1),
+            "rows are keys, columns are queries; it should be the other way round":
+                (inner.tanh() @ v).mT,
+        },
+        axes="batch query key",
+    )  # fmt: skip
+    right("additive_scores", got[0, 0], seed)
+
+
+def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5)) -> None:
+    """A softmax over the keys that may be attended to; True means: may."""
+    batch, queries, keys = sizes
+    some = _numbers(seed)
+    scores = some(batch, queries, keys)
+    may = some(batch, queries, keys) > -0.3
+    may[..., 0], may[0, 1] = True, False  # one query may attend to nothing
+    hidden = scores.masked_fill(~may, -torch.inf)
+    want = hidden.softmax(-1).nan_to_num()
+    open_ = scores.softmax(-1)
+    shifted = (scores + 200).masked_fill(~may, -torch.inf)
+    got = answer(scores, may)
+    if isinstance(got, Tensor) and got.shape == want.shape and not got.isnan().any():
+        sums = got.sum(-1)[may.any(-1)]
+        known = [open_, open_ * may, scores.softmax(-2), scores.softmax(-2) * may]
+        if not any(torch.allclose(got, one, atol=1e-5) for one in known):
+            holds(
+                bool(((sums - 1).abs() < 1e-3).all()),
+                "attention_weights: each row that may attend must sum to 1; one sums to"
+                f" {sums[(sums - 1).abs().argmax()]:.2f}: did you take the softmax over the keys?",
+            )
+    got = same(
+        got,
+        want,
+        "attention_weights",
+        {
+            "the softmax runs over the queries; it should run over the keys": scores.softmax(-2),
+            "the softmax runs over the queries; it should run over the keys ":
+                scores.softmax(-2) * may,
+            "the mask is not used": open_,
+            "weights were set to 0 after the softmax: rows no longer sum to 1, hidden scores still "
+            "count. Set the scores to minus infinity before": open_ * may,
+            "the mask is turned round: True means that a query may attend":
+                scores.masked_fill(may, -torch.inf).softmax(-1).nan_to_num(),
+            "scores were set to 0 where the mask is False; a score of 0 still gets weight":
+                (scores * may).softmax(-1),
+            "a query that may attend to nothing gives NaN; it should give zeros":
+                hidden.softmax(-1),
+            "a query that may attend to nothing attends to all; it should give zeros":
+                scores.masked_fill(~may, -1e9).softmax(-1),
+        },
+        axes="batch query key",
+    )  # fmt: skip
+    large = answer(scores + 200, may)
+    same(
+        large,
+        shifted.softmax(-1).nan_to_num(),
+        "attention_weights of large scores",
+        axes="batch query key",
+    )
+    right("attention_weights", got[-1, 0], seed)
+
+
+def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
+    """The mean of the values, weighted."""
+    batch, queries, keys, d = sizes
+    some = _numbers(seed)
+    weights, values = some(batch, queries, keys).softmax(-1), some(batch, keys, d)
+    best = weights.argmax(-1)
+    got = same(
+        answer(weights, values),
+        torch.einsum("bqk,bkd->bqd", weights, values),
+        "context",
+        {
+            "all values count alike; they should count by their weights":
+                values.mean(1, keepdim=True).expand(-1, queries, -1),
+            "only the value of the largest weight is taken; all should count":
+                values.take_along_dim(best[..., None], 1),
+            "it is divided by the number of keys; the weights sum to 1 already":
+                torch.einsum("bqk,bkd->bqd", weights, values) / keys,
+            "a softmax was taken of weights that are weights already":
+                torch.einsum("bqk,bkd->bqd", weights.softmax(-1), values),
+            "every sentence of the batch uses the values of the first":
+                torch.einsum("bqk,kd->bqd", weights, values[0]),
+        },
+        axes="batch query d_value",
+    )  # fmt: skip
+    right("context", got[0, 0], seed)
+
+
+def decoder_step(
+    answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
+) -> None:
+    """One look of a decoder: from its state and the memory to a context and the weights."""
+    some = _numbers(seed)
+    source = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
+    for row, n in enumerate(lengths):
+        source[row, :n] = 1
+    state, memory, mask = (
+        some(len(lengths), d),
+        some(len(lengths), max(lengths), d),
+        padding_mask(source, 0),
+    )
+    scores = torch.einsum("bd,bkd->bk", state, memory)
+
+    def looked(scores: Tensor) -> Tensor:
+        return torch.einsum("bk,bkd->bd", scores.softmax(-1), memory)
+
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    found = answer(state, memory, mask)
+    holds(
+        isinstance(found, tuple | list) and len(found) == 2,
+        "decoder_step must return two tensors: the context, and the weights",
+    )
+    got = same(
+        found[0],
+        looked(hidden / d**0.5),
+        "the context of decoder_step",
+        {
+            "scores are not divided by the root of d": looked(hidden),
+            "scores are divided by d, not by its root": looked(hidden / d),
+            "padding is attended to: the mask is not used": looked(scores / d**0.5),
+            "padding is attended to, and scores are not divided": looked(scores),
+            "the softmax is divided by the root of d; its scores should be":
+                looked(hidden) / d**0.5,
+            "context and weights are exchanged": lambda: (hidden / d**0.5).softmax(-1),
+        },
+        axes="batch d_model",
+    )  # fmt: skip
+    same(
+        found[1], (hidden / d**0.5).softmax(-1), "the weights of decoder_step", axes="batch source"
+    )
+    right("decoder_step", got[0], seed)
+
+
+def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (40, 7)) -> None:
+    """The share of target words that attend most to another word than the right one."""
+    words, keys = sizes
+    some = _numbers(seed)
+    weights = some(words, keys).softmax(-1)
+    gold = some(words, keys).argmax(-1)
+    gold[: words // 3] = weights[: words // 3].argmax(-1)
+    counts = torch.arange(words) % 4 != 3  # True: the word counts
+    wrong = weights.argmax(-1) != gold
+    mass = 1 - weights.gather(1, gold[:, None])[:, 0]
+    got = number(
+        answer(weights, gold, counts),
+        wrong[counts].double().mean().item(),
+        "attention_error",
+        {
+            "this is the share that is right; the error is asked for":
+                1 - wrong[counts].double().mean().item(),
+            "words that do not count were counted": wrong.double().mean().item(),
+            "divided by all words, not by those that count":
+                (wrong & counts).double().mean().item(),
+            "this is a number of words; a share is asked for": float((wrong & counts).sum()),
+            "this is the weight on other words; only the largest weight decides":
+                mass[counts].mean().item(),
+        },
+    )  # fmt: skip
+    right("attention_error", got, seed)

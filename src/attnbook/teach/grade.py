@@ -1,0 +1,313 @@
+"""Grade a folder of notebooks: `attnbook-grade a1 SUBMISSIONS`.
+
+Each student's cells are put into the untouched reference and run in a process of their own. The
+checks, hidden ones included, run in another, which takes nothing but values from the student's.
+So nothing that a student's code does to Python can make a check pass.
+"""
+
+import argparse
+import csv
+import hashlib
+import html
+import io
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnbook import files
+from attnbook.teach.judging import AnswerError
+from attnbook.teach.student import SECONDS, Nursery, Student
+from attnbook.teach.submission import Reference, RefusedError, answers, python, reference
+from attnbook.teach.wire import GoneError, RaisedError
+
+WALLS = ("network", "processes", "files")
+LONGEST = 2000  # letters of a message
+STYLE = """
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui; margin: 1em auto; max-width: 50em; padding: 0 1em }
+td, th { text-align: left; vertical-align: top; padding: 0.4em }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 }
+"""
+FORMULA = ("=", "+", "-", "@")  # what a spreadsheet would compute
+
+
+@dataclass
+class Mark:
+    """What a task got: points of `most`, and what its student is told."""
+
+    task: str
+    points: float | None  # None: a person has to read it
+    most: float
+    said: str
+
+
+@dataclass
+class Graded:
+    """A student's marks, or why there are none."""
+
+    student: str
+    marks: list[Mark]
+    refused: str
+    walls: list[str]
+    seconds: float
+
+    @property
+    def points(self) -> float:
+        return sum(mark.points or 0 for mark in self.marks)
+
+
+class Sitting:
+    """One student's cells and the checks, from top to bottom."""
+
+    def __init__(
+        self, known: Reference, cells: dict[str, list[str]], nursery: Nursery, seconds: float
+    ):
+        self.known, self.cells, self.nursery, self.seconds = known, cells, nursery, seconds
+        self.deadly: set[str] = set()  # cells that ended the process
+        self.failed: dict[str, str] = {}  # what a cell's error said
+        self.student = Student(nursery, seconds=seconds)
+
+    def marks(self) -> Iterator[Mark]:
+        """Judge task after task."""
+        names: dict[str, Any] = {"__name__": "__main__"}
+        done: list[str] = []
+        todo = iter(self.known.order)
+        for task in self.known.tasks:
+            for cell in todo:
+                if cell == task.name:
+                    break
+                if cell in self.known.given:
+                    with redirect_stdout(io.StringIO()):
+                        exec(compile(python(self.known.given[cell]), f"<{cell}>", "exec"), names)
+                done.append(cell)
+                self._run(cell, done)
+            if task.reader:
+                said = "\n".join(self.cells.get(task.name, []))
+                yield Mark(task.name, None, task.points, said[:LONGEST])
+            else:
+                yield self._judge(task, names, done)
+
+    def _run(self, cell: str, done: list[str]) -> None:
+        """The reference's own cell, then the student's."""
+        given = [self.known.given[cell]] if cell in self.known.given else []
+        theirs = [] if cell in self.deadly else self.cells.get(cell, [])
+        for source in [*given, *theirs]:
+            try:
+                self.student.run(python(source), cell)
+            except RaisedError as error:
+                self.failed.setdefault(cell, f"the cell raised {error}")
+            except GoneError as why:
+                self.deadly.add(cell)
+                self.failed[cell] = f"the process that ran the cell was ended: {why}"
+                self._again(done)
+                return
+
+    def _again(self, done: list[str]) -> None:
+        """A new process, in which all cells are run that did no harm."""
+        self.student.end()
+        self.student = Student(self.nursery, seconds=self.seconds)
+        for cell in done:
+            self._run(cell, done[: done.index(cell)])
+
+    def _judge(self, task: Any, names: dict[str, Any], done: list[str]) -> Mark:
+        printed, points = io.StringIO(), 0.0
+        try:
+            names |= {name: self.student.get(name) for name in task.names}
+            if missing := [name for name in task.names if names[name] is None]:
+                raise AnswerError(f"there is no {missing[0]}: its cell is missing, or failed")
+            self.student.hurry()
+            _seed()
+            with redirect_stdout(printed):
+                exec(compile(python(task.check), f"<{task.name}>", "exec"), names)
+            points, said = task.points, printed.getvalue()
+        except AnswerError as wrong:
+            said = str(wrong)
+        except RaisedError as error:
+            said = f"your code raised {error}"
+        except GoneError as why:
+            said = f"your code was ended: {why}"
+            self._again(done)
+        except Exception as error:  # a check met what it did not expect
+            said = f"the check could not use your answer: {type(error).__name__}: {error}"
+        told = [self.failed[cell] for cell in task.answers if cell in self.failed and not points]
+        return Mark(task.name, points, task.points, "\n".join([*told, said])[:LONGEST])
+
+
+def _seed() -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+
+
+def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds: float) -> Graded:
+    """Grade one notebook; whatever is in it, there is a result."""
+    begin, found, walls, refused = time.perf_counter(), [], [], ""
+    try:
+        sitting = Sitting(known, answers(path, known), nursery, seconds)
+        try:
+            walls = sitting.student.walls
+            found = list(sitting.marks())
+        finally:
+            sitting.student.end()
+    except RefusedError as why:
+        refused = f"{path.name}: {why}"
+    return Graded(student, found, refused, walls, round(time.perf_counter() - begin, 1))
+
+
+def submissions(folder: Path, name: str) -> dict[str, Path]:
+    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it."""
+    found = {}
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        inside = [entry]
+        if entry.is_dir() and not entry.is_symlink():
+            every = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+            inside = [p for p in every if p.name.startswith(name)] or every or [entry]
+        found[entry.stem if entry.suffix == ".ipynb" else entry.name] = inside[0]
+    return found
+
+
+_here: dict[str, Nursery] = {}  # of this process
+
+
+def _alone() -> None:
+    torch.set_num_threads(1)
+
+
+def _one(student: str, path: Path, where: Path, out: Path, seconds: float) -> Graded:
+    if "nursery" not in _here:
+        _here["nursery"] = Nursery().__enter__()
+    known = reference(where)
+    try:
+        graded = grade(student, path, known, _here["nursery"], seconds)
+    except GoneError:  # the nursery itself was hurt: another one
+        _here.pop("nursery").__exit__(None, None, None)
+        return _one(student, path, where, out, seconds)
+    _store(out, known.name, graded, _digest(path, where))
+    return graded
+
+
+def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
+    with files.whole(out / name / f"{graded.student}.html") as page:
+        page.write_text(feedback(name, graded), "utf-8")
+    with files.whole(out / name / f"{graded.student}.json") as record:
+        record.write_text(json.dumps({"digest": digest, **asdict(graded)}), "utf-8")
+
+
+def _digest(*paths: Path) -> str:
+    """What a result depends on."""
+    seen = hashlib.sha256()
+    for path in paths:
+        whole = not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28
+        seen.update(path.read_bytes() if whole else str(path).encode())
+    return seen.hexdigest()
+
+
+def _stored(out: Path, name: str, student: str, digest: str) -> Graded | None:
+    """The result of an earlier run, if nothing has changed since."""
+    record = out / name / f"{student}.json"
+    if not record.is_file():
+        return None
+    said = json.loads(record.read_text("utf-8"))
+    if said.pop("digest") != digest:
+        return None
+    return Graded(**{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
+
+
+def feedback(name: str, graded: Graded) -> str:
+    """A page that tells a student what each task got, and why."""
+    rows = "".join(
+        f"<tr><th scope=row>{html.escape(mark.task)}"
+        f"<td>{'to be read' if mark.points is None else f'{mark.points:g} of {mark.most:g}'}"
+        f"<td><pre>{html.escape(mark.said)}</pre>"
+        for mark in graded.marks
+    )
+    most = sum(mark.most for mark in graded.marks)
+    total = f"<p>{graded.points:g} of {most:g} points." if graded.marks else ""
+    refused = f"<p><strong>Not graded.</strong> {html.escape(graded.refused)}" * bool(
+        graded.refused
+    )
+    title = html.escape(f"{name}: {graded.student}")
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<style>{STYLE}</style>"
+        f"<h1>{title}</h1>{refused}{total}<table>{rows}</table></html>\n"
+    )
+
+
+def table(graded: list[Graded], known: Reference) -> str:
+    """A row of CSV for each student."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ["student", "points", "of", *(task.name for task in known.tasks), "note", "seconds"]
+    )
+    most = sum(task.points for task in known.tasks)
+    for each in sorted(graded, key=lambda each: each.student):
+        by_task = {mark.task: "read" if mark.points is None else mark.points for mark in each.marks}
+        open_ = [wall for wall in WALLS if wall not in each.walls and not each.refused]
+        note = each.refused or ("without walls: " + ", ".join(open_) if open_ else "")
+        points = [by_task.get(task.name, 0) for task in known.tasks]
+        row = [each.student, each.points, most, *points, note, each.seconds]
+        rows.writerow([f"'{x}" if str(x).startswith(FORMULA) else x for x in row])
+    return text.getvalue()
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="attnbook-grade", description=__doc__)
+    parser.add_argument("assignment", help="as a1: the reference is book/solutions/a1*.ipynb")
+    parser.add_argument(
+        "submissions", type=Path, help="a folder: STUDENT.ipynb, or STUDENT/a1*.ipynb"
+    )
+    parser.add_argument("--solutions", type=Path, default=Path("book/solutions"))
+    parser.add_argument("--out", type=Path, default=Path("graded"), help="a1.csv and pages")
+    parser.add_argument("--jobs", type=int, default=2, help="students at a time")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="that a cell may take")
+    said = parser.parse_args(argv)
+    found = sorted(said.solutions.glob(f"{said.assignment}*.ipynb"))
+    if len(found) != 1:
+        sys.exit(
+            f"{said.solutions} must hold one notebook {said.assignment}*.ipynb, got {len(found)}"
+        )
+    if not said.submissions.is_dir():
+        sys.exit(f"submissions must be a folder, got {said.submissions}")
+    known = reference(found[0])
+    todo, graded = submissions(said.submissions, said.assignment), []
+    for student, path in list(todo.items()):
+        if old := _stored(said.out, known.name, student, _digest(path, found[0])):
+            graded.append(old)
+            del todo[student]
+    if graded:
+        print(f"{len(graded)} were graded before")
+    with ProcessPoolExecutor(said.jobs, initializer=_alone) as pool:
+        jobs = [
+            pool.submit(_one, student, path, found[0], said.out, said.seconds)
+            for student, path in todo.items()
+        ]
+        for job in as_completed(jobs):
+            each = job.result()
+            graded.append(each)
+            print(
+                f"{each.student}: {each.refused or f'{each.points:g}'} ({each.seconds} s)",
+                flush=True,
+            )
+    with files.whole(said.out / f"{known.name}.csv") as path:
+        path.write_text(table(graded, known), "utf-8")
+    print(f"{len(graded)} students: {said.out / known.name}.csv")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Checks of an answer that say in words what is wrong with it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class AnswerError(AssertionError):
+    """An answer that is not right; the message says why."""
+
+
+def same(
+    got: Any,
+    want: Tensor,
+    name: str,
+    mistakes: Mapping[str, Tensor | Callable[[], Tensor]] | None = None,
+    *,
+    axes: str = "",
+    atol: float = 1e-4,
+) -> Tensor:
+    """An answer must be the expected tensor.
+
+    Args:
+        got: the answer, whatever it is.
+        want: what is expected.
+        name: how the task calls it, for messages.
+        mistakes: what well-known mistakes give, by the words that name their cause.
+        axes: the axes' names, for messages: "batch query key".
+        atol: largest difference.
+
+    Returns:
+        The answer, which is a tensor by now.
+
+    Raises:
+        AnswerError: if it is another.
+    """
+    if not isinstance(got, Tensor):
+        kind = "None: does the function return it?" if got is None else f"a {_kind(got)}"
+        raise AnswerError(f"{name} must be a tensor, got {kind}")
+    causes = _causes(got, mistakes or {}, atol)
+    if got.shape != want.shape:
+        shape = f"[{axes}] = {list(want.shape)}" if axes else f"{list(want.shape)}"
+        turned = got.ndim > 1 and got.mT.shape == want.shape
+        hint = causes or (": are the last two axes exchanged?" if turned else "")
+        raise AnswerError(f"{name} must have the shape {shape}, got {list(got.shape)}{hint}")
+    if got.is_floating_point() != want.is_floating_point() or (want.dtype == torch.bool) != (
+        got.dtype == torch.bool
+    ):
+        raise AnswerError(f"{name} must hold numbers of type {want.dtype}, got {got.dtype}")
+    strange = got.isnan() & ~want.isnan() if got.is_floating_point() else got != got
+    if strange.any():
+        where = _place(strange, axes)
+        raise AnswerError(f"{name} must hold numbers, got NaN at {where}{causes}")
+    wide = torch.promote_types(want.dtype, torch.float64)
+    far = ~torch.isclose(got.to(wide), want.to(wide), rtol=atol, atol=atol, equal_nan=True)
+    if far.any():
+        place = tuple(far.nonzero()[0].tolist())
+        share = f"{int(far.sum())} of {far.numel()} numbers are wrong, the first "
+        raise AnswerError(
+            f"{name}: {share}at {_place(far, axes)}: {_short(got[place])}, where"
+            f" {_short(want[place])} is right{causes}"
+        )
+    return got
+
+
+def _causes(got: Tensor, mistakes: Mapping[str, Tensor | Callable[[], Tensor]], atol: float) -> str:
+    """The first known mistake that gives this answer, in words."""
+    for words, made in mistakes.items():
+        wrong = made if isinstance(made, Tensor) else made()
+        if got.shape == wrong.shape and torch.allclose(
+            got.double(), wrong.double(), rtol=atol, atol=atol, equal_nan=True
+        ):
+            return f": {words}"
+    return ""
+
+
+def _place(where: Tensor, axes: str) -> str:
+    place = where.nonzero()[0].tolist()
+    names = axes.split()
+    if len(names) != len(place):
+        return str(place)
+    return ", ".join(f"{name} {i}" for name, i in zip(names, place, strict=True))
+
+
+def _short(number: Tensor) -> str:
+    return f"{number.item():.4g}" if number.is_floating_point() else str(number.item())
+
+
+def _kind(value: Any) -> str:
+    return getattr(value, "kind", type(value).__name__)
+
+
+def holds(condition: bool, words: str) -> None:
+    """A condition must hold.
+
+    Raises:
+        AnswerError: with these words, if it does not.
+    """
+    if not condition:
+        raise AnswerError(words)
+
+
+def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | None = None) -> float:
+    """An answer must be the expected number, to three digits behind the point.
+
+    Raises:
+        AnswerError: if it is another, or none.
+    """
+    if isinstance(got, Tensor) and got.numel() == 1:
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, int | float):
+        raise AnswerError(
+            f"{name} must be a number, got {'None' if got is None else 'a ' + _kind(got)}"
+        )
+    if not abs(got - want) <= 5e-4 * max(1, abs(want)):
+        near = [w for w, wrong in (mistakes or {}).items() if abs(got - wrong) <= 5e-4]
+        raise AnswerError(
+            f"{name} is {got:.4g}, {want:.4g} is right" + (f": {near[0]}" if near else "")
+        )
+    return float(got)
+
+
+def refuses(function: Callable[..., Any], *args: Any, name: str, words: str, **more: Any) -> None:
+    """A function must raise a ValueError.
+
+    Args:
+        function, args, more: what is called.
+        name: of the function.
+        words: why it should refuse.
+
+    Raises:
+        AnswerError: if it raises nothing, or another error.
+    """
+    try:
+        function(*args, **more)
+    except ValueError:
+        return
+    except Exception as error:
+        if getattr(error, "kind", "") == "ValueError":
+            return
+        kind = getattr(error, "kind", type(error).__name__)
+        raise AnswerError(f"{name} must raise a ValueError {words}, got a {kind}") from None
+    raise AnswerError(f"{name} must raise a ValueError {words}, it raised nothing")
+
+
+def right(name: str, numbers: Tensor | float, seed: int) -> None:
+    """Say that an answer is right, and some of its numbers, as every machine prints them.
+
+    Hidden tests have other seeds than 0, and say nothing: what a student's notebook prints is what
+    it stores.
+    """
+    if seed == 0:
+        shown = (torch.as_tensor(numbers).reshape(-1) + 0.0).tolist()  # no minus zero
+        print(f"{name}: right.", *(f"{number:.2f}" for number in shown))

@@ -1,0 +1,144 @@
+"""A student's notebook, of which nothing is trusted, and the reference it is put into."""
+
+import ast
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+LARGEST = 20_000_000  # bytes of a notebook
+DROPPED = ("%", "!", "?")  # what begins a line for IPython, not for Python
+
+
+class RefusedError(Exception):
+    """A notebook that cannot be graded: why, in words for its student."""
+
+
+@dataclass
+class Task:
+    """A check of the reference, and the cells whose answer it judges.
+
+    Attributes:
+        name: the check's `grade_id`.
+        points: what it is worth.
+        check: its source, hidden tests included.
+        answers: the `grade_id` of the cells since the check before.
+        names: what these cells define in the reference.
+        reader: whether a person reads the answer.
+    """
+
+    name: str
+    points: float
+    check: str = ""
+    answers: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    reader: bool = False
+
+
+@dataclass
+class Reference:
+    """The notebook of the solutions: what stands before each task, and the tasks in order."""
+
+    name: str
+    tasks: list[Task]
+    given: dict[str, str]  # sources of cells that are neither answers nor checks, by their id
+    order: list[str]  # ids of all code cells
+
+
+def reference(path: Path) -> Reference:
+    """Read the notebook of the solutions, which is nbgrader's source version.
+
+    Raises:
+        ValueError: if it has no checks.
+    """
+    found, task = Reference(path.stem, [], {}, []), Task("", 0)
+    for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        said, code = _said(cell), cell["cell_type"] == "code"
+        if not (code or said.get("grade")):
+            continue
+        name = said.get("grade_id") or f"cell-{number}"
+        found.order.append(name)
+        if said.get("solution"):
+            task.answers.append(name)
+            task.names += defined(_source(cell)) if code else []
+        elif not said.get("grade"):
+            found.given[name] = _source(cell)
+        if said.get("grade"):
+            task.name, task.points = name, float(said["points"])
+            task.reader = bool(said.get("solution"))
+            task.check = "" if task.reader else _source(cell)
+            found.tasks.append(task)
+            task = Task("", 0)
+    if not found.tasks:
+        raise ValueError(f"reference must have cells with points, got none in {path.name}")
+    return found
+
+
+def answers(path: Path, known: Reference) -> dict[str, list[str]]:
+    """The sources of a student's cells, by the `grade_id` of the reference's cell they belong to.
+
+    Cells that the student added belong to the one before them; a cell that is there twice is run
+    twice. What stands in checks and in the reference's own cells is not read.
+
+    Raises:
+        RefusedError: if the file is no notebook of this assignment.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise RefusedError("it must be a file, not a link")
+    if path.stat().st_size > LARGEST:
+        raise RefusedError(f"it must have at most {LARGEST // 10**6} MB, clear its outputs")
+    try:
+        nb: Any = json.loads(path.read_text("utf-8"))
+        language = nb["metadata"].get("kernelspec", {}).get("language", "python")
+        if nb.get("nbformat") != 4:
+            raise RefusedError("it must be a notebook of format 4, save it with a present Jupyter")
+        if str(language).lower() != "python":
+            raise RefusedError(f"its language must be Python, not {str(language)[:40]}")
+        found: dict[str, list[str]] = {}
+        last, theirs = known.order[0], False
+        written = {answer for task in known.tasks for answer in task.answers}
+        for cell in nb["cells"]:
+            said = _said(cell)
+            name = said.get("grade_id")
+            if name in known.order:
+                last = name
+            elif said or cell["cell_type"] != "code":
+                continue  # a text, or a check of another assignment
+            if name in written:
+                theirs = True
+            elif name in known.order:
+                continue  # the reference has its own
+            found.setdefault(last, []).append(_source(cell))
+    except RefusedError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError):
+        raise RefusedError("it must be a Jupyter notebook") from None
+    if not theirs:
+        raise RefusedError(f"it must hold cells of assignment {known.name}, got none")
+    return found
+
+
+def python(source: str) -> str:
+    """A cell without IPython's magics and shell lines."""
+    lines = source.splitlines()
+    return "\n".join("" if line.lstrip().startswith(DROPPED) else line for line in lines)
+
+
+def defined(source: str) -> list[str]:
+    """The names that a cell defines at its top level."""
+    found: list[str] = []
+    for node in ast.parse(python(source)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign):
+            found += [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return list(dict.fromkeys(found))
+
+
+def _said(cell: dict[str, Any]) -> dict[str, Any]:
+    """What nbgrader keeps about a cell."""
+    return cell.get("metadata", {}).get("nbgrader", {})
+
+
+def _source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])

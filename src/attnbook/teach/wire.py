@@ -1,0 +1,198 @@
+"""Values and calls between the grader and a student's process.
+
+Plain data and tensors go by value, all else by a number that stays with its owner. Nothing that
+arrives is run: no pickle, no code. A message is a line of JSON and the bytes of its tensors.
+"""
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
+MOST = 1 << 28  # bytes of a message
+PLAIN = (bool, int, float, str, type(None))
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    )
+}
+
+
+class GoneError(Exception):
+    """The other side has ended, or does not answer in this language, or not in time."""
+
+
+class RaisedError(Exception):
+    """The other side raised an error: its `kind`, as "ValueError", and what it said."""
+
+    def __init__(self, kind: str, said: str):
+        super().__init__(f"{kind}: {said}" if said else kind)
+        self.kind = kind
+
+
+class Remote:
+    """An object of the other side, known by its number. It can be called, and has some attributes.
+
+    It is no tensor and no number, whatever its owner says: it compares, adds and converts as any
+    strange object does, so that no check can take its word.
+    """
+
+    def __init__(self, peer: "Peer", number: int, kind: str):
+        self._peer, self._number, self.kind = peer, number, kind
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        return self._peer.ask("call", self, list(args), more)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ATTRIBUTES:
+            raise AttributeError(f"a {self.kind} of the student has no {name} here")
+        return self._peer.ask("attribute", self, name)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"a {self.kind} is neither true nor false")
+
+
+# What a check may ask of an object: it is a module, a state, or a tuple with names.
+ATTRIBUTES = {
+    *("eval", "train", "forward", "step", "start", "generate", "sample", "encode", "decode"),
+    *("load_state_dict", "state_dict", "tokens", "scores", "logp", "loss", "weights"),
+}
+
+
+class Peer:
+    """One end of the line: it asks the other, and answers what is asked meanwhile.
+
+    Args:
+        line: a connected socket.
+        commands: what the other side may ask: functions by their names.
+    """
+
+    def __init__(self, line: socket.socket, commands: Mapping[str, Callable[..., Any]]):
+        self.line, self.commands = line, commands
+        self.objects: list[Any] = []
+        self.until: float | None = None  # when waiting ends, by time.monotonic
+
+    def ask(self, command: str, *args: Any) -> Any:
+        """Let the other side do something.
+
+        Raises:
+            RaisedError: if it raised an error.
+            GoneError: if it has ended, does not answer in time, or says nonsense.
+        """
+        self._send(["ask", command, list(args)])
+        while (message := self._receive())[0] == "ask":
+            self._answer(message)
+        if message[0] == "raised":
+            raise RaisedError(str(message[1])[:100], str(message[2])[:2000])
+        return message[1]
+
+    def serve(self) -> None:
+        """Answer until the other side ends."""
+        while True:
+            self._answer(self._receive())
+
+    def _answer(self, message: list[Any]) -> None:
+        try:
+            _, command, args = message
+            answer = ["answer", self.commands[command](*args)]
+        except GoneError:
+            raise
+        except BaseException as error:  # sys.exit, too, is only an answer
+            answer = ["raised", getattr(error, "kind", type(error).__name__), str(error)]
+        self._send(answer)
+
+    def _send(self, message: list[Any]) -> None:
+        parts: list[bytes] = []
+
+        def plain(value: Any) -> Any:
+            if type(value) in PLAIN:
+                return value
+            if isinstance(value, Tensor):
+                whole = value.detach().cpu().contiguous().reshape(-1)
+                parts.append(whole.view(torch.uint8).numpy().tobytes() if len(whole) else b"")
+                return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape)]
+            if type(value) in (list, tuple):
+                return [type(value).__name__, *map(plain, value)]
+            if isinstance(value, Mapping):
+                return ["dict", *([plain(key), plain(each)] for key, each in value.items())]
+            if isinstance(value, Remote):
+                return ["yours", value._number]
+            self.objects.append(value)
+            return ["mine", len(self.objects) - 1, type(value).__name__]
+
+        text = json.dumps(plain(message)).encode()
+        head = HEAD.pack(len(text), sum(map(len, parts)))
+        with self._waiting():
+            self.line.sendall(head + text + b"".join(parts))
+
+    def _receive(self) -> list[Any]:
+        length, size = HEAD.unpack(self._exactly(HEAD.size))
+        if length + size > MOST:
+            raise GoneError("it sent what is no answer, or one of more than 250 MB")
+        text, parts = self._exactly(length), memoryview(bytearray(self._exactly(size)))
+
+        def value(said: Any) -> Any:
+            nonlocal parts
+            if isinstance(said, PLAIN):
+                return said
+            kind, *rest = said
+            if kind == "tensor":
+                dtype, shape = DTYPES[rest[0]], torch.Size(rest[1])
+                n = shape.numel()
+                mine, parts = parts[: n * dtype.itemsize], parts[n * dtype.itemsize :]
+                flat = torch.frombuffer(mine, dtype=dtype) if n else torch.empty(0, dtype=dtype)
+                return flat.view(shape)
+            if kind == "dict":
+                return {value(key): value(each) for key, each in rest}
+            if kind == "yours":
+                return self.objects[rest[0]]
+            if kind == "mine":
+                return Remote(self, int(rest[0]), str(rest[1])[:100])
+            return {"list": list, "tuple": tuple}[kind](map(value, rest))
+
+        try:
+            message = value(json.loads(text))
+            if message[0] not in ("ask", "answer", "raised") or len(message) < 2:
+                raise ValueError(message[0])
+        except (LookupError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+            raise GoneError(f"it sent what is no answer ({str(error)[:100]})") from None
+        return message
+
+    def _exactly(self, n: int) -> bytes:
+        found = bytearray()
+        while len(found) < n:
+            with self._waiting():
+                part = self.line.recv(min(n - len(found), 1 << 20))
+            if not part:
+                raise GoneError("it ended by itself: did it use too much memory, or exit?")
+            found += part
+        return bytes(found)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """For as long as there is time."""
+        left = None if self.until is None else max(0.01, self.until - time.monotonic())
+        try:
+            self.line.settimeout(left)
+            yield
+        except TimeoutError:
+            raise GoneError("it took too long: a loop without an end?") from None
+        except OSError:
+            raise GoneError("it ended by itself: did it use too much memory, or exit?") from None
