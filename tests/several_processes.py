@@ -1,6 +1,7 @@
 """Started by test_training.py alone and twice at once: train, and save what each process ends with.
 
-The sentences are of unequal length, one weight has no part in the loss, and one is not trained.
+The sentences are of unequal length, one weight has no part in the loss, and one is not trained. At
+some steps every second sentence is only padding, so that the second process has nothing to learn.
 """
 
 import os
@@ -25,6 +26,13 @@ pad = task.target_vocab.pad
 rows = []  # how many sentences each step has
 
 
+def batch(step: int) -> Pairs:
+    read = task.batch(step, batch_size=7)
+    if step % 6 == 5:
+        read.target[1::2, 1:] = pad
+    return read
+
+
 def loss(batch: Pairs) -> torch.Tensor:
     rows.append(len(batch.source))
     return model.loss(batch)
@@ -32,7 +40,7 @@ def loss(batch: Pairs) -> torch.Tensor:
 
 losses = train(
     model,
-    lambda step: task.batch(step, batch_size=7),
+    batch,
     loss,
     steps=20,
     lr=0.1,

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from attnbook import train as engine
-from attnbook.corpus import join
+from attnbook.corpus import Tokenizer, join, token_bytes
 from attnbook.optimizers import AdamW, Muon
 from attnbook.settings import (
     RECIPES,
@@ -29,12 +29,10 @@ from attnbook.settings import (
 )
 from attnbook.speeches import speeches
 from attnbook.token_files import (
-    Tokenizer,
     digest,
     documents,
     make_tokenizer,
     read_tokens,
-    token_bytes,
     write_tokens,
 )
 from attnbook.tokenizers import BytePair, Characters
@@ -43,6 +41,7 @@ from attnbook.train import (
     CONFIG,
     LOG,
     TOKENIZER,
+    TOKENS,
     WEIGHTS,
     Evaluate,
     load,
@@ -106,8 +105,8 @@ def losses(folder: Path) -> list[float]:
 def test_a_run_leaves_settings_tokenizer_log_checkpoint_and_weights(tiny, capsys):
     engine.main([str(tiny), "--set", "optimizer.name=muon", "--set", "model.dropout = 0.1"])
     folder = tiny.parent / "run"
-    names = [CHECKPOINT, CONFIG, LOG, WEIGHTS, "tokenizer"]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    names = {CHECKPOINT, CONFIG, LOG, WEIGHTS, TOKENS, TOKENIZER}
+    assert {path.name for path in folder.iterdir()} == names
     asked = changed(tiny, "optimizer.name=muon", "model.dropout=0.1")
     assert read_settings(folder / CONFIG) == asked
     rows = read_log(folder / LOG)
@@ -191,6 +190,8 @@ def test_a_run_that_is_killed_again_and_again_ends_as_an_unbroken_one(tiny, kill
         assert not before or losses(folder)[: len(before) - 1] == before[:-1]
         if (folder / CHECKPOINT).exists():
             load_file(folder / CHECKPOINT)
+    for left in tiny.parent.rglob("*.partial"):
+        os.utime(left, (0, 0))  # as if the kill was long ago
     process = start(asked)
     process.join()
     assert process.exitcode == 0

@@ -158,7 +158,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_kept(tmp_path):
     path = tmp_path / "run.safetensors"
     run(checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"must be of the run .*'steps': '61'"):
+    with pytest.raises(ValueError, match="must be of the run with steps 61, got 60"):
         run(steps=61, checkpoint=path)
     other = nn.Linear(4, 1)
     with pytest.raises(ValueError, match="must fit the model"):
@@ -258,7 +258,8 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
     names = ("1-0", "2-0", "2-1")
     alone, first, second = (load_file(tmp_path / f"{name}.safetensors") for name in names)
     rows = [part.pop("rows") for part in (alone, first, second)]
-    assert rows[0].equal(rows[1] + rows[2])
+    asked = [step for step in range(20) if step % 6 != 5]  # where the second process learns
+    assert rows[0].shape == rows[1].shape and rows[0][asked].equal(rows[1][asked] + rows[2])
     for name, value in alone.items():
         assert first[name].equal(second[name])
         torch.testing.assert_close(first[name], value, atol=1e-5, rtol=0)
@@ -333,10 +334,10 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole():
         torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
 
 
-def test_parts_count_by_their_terms():
-    lengths = torch.tensor([9.0, 1.0, 2.0])
+def test_parts_count_by_their_terms_and_one_without_a_term_counts_nothing():
+    lengths = torch.tensor([9.0, 1.0, 0.0, 2.0])
     moved = []
-    for accumulate in (1, 3):
+    for accumulate in (1, 2, 4):
         weight = nn.Linear(1, 1, bias=False)
         nn.init.zeros_(weight.weight)
         train(
@@ -351,7 +352,7 @@ def test_parts_count_by_their_terms():
             count=lambda n: n.sum(),
         )
         moved.append(weight.weight.item())
-    assert moved[0] == pytest.approx(-86 / 12) == moved[1]
+    assert moved == pytest.approx(3 * [-86 / 12])
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.half)])

