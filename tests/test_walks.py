@@ -10,9 +10,11 @@ from torch import Tensor, nn
 
 from attnbook.bert import Bert
 from attnbook.config import BERT, TransformerConfig
+from attnbook.drawing import Stroke
+from attnbook.sampling import Sampling, draw
 from attnbook.tokenizers import BytePair, WordPiece
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks import input_layout, masked_word, next_token
+from attnbook.walks import input_layout, masked_word, next_token, one_draw
 from attnbook.widgets import Drawing
 
 TEXT = "we must ask the people to keep the peace"
@@ -174,10 +176,15 @@ def test_what_can_not_be_walked_is_refused(change: dict[str, Any], says: str) ->
         masked_word(bert(POST), TOKENIZER, **{"words": "we [MASK]", **change})
 
 
-def test_every_token_but_the_first_is_asked_for_with_what_the_model_gives_it():
+def small_gpt() -> tuple[TransformerDecoder, BytePair]:
     tokenizer = BytePair.train([TEXT] * 3, 280)
     torch.manual_seed(0)
     model = TransformerDecoder(tokenizer.vocab, TransformerConfig(20, 4, 14, 2)).eval()
+    return model, tokenizer
+
+
+def test_every_token_but_the_first_is_asked_for_with_what_the_model_gives_it():
+    model, tokenizer = small_gpt()
     ids = tokenizer.encode("we must ask")[:5]
     words = tokenizer.decode(ids)
     drawing = next_token(model, tokenizer, words)
@@ -201,3 +208,78 @@ def test_a_text_of_two_tokens_has_nothing_to_show():
     model = TransformerDecoder(tokenizer.vocab, TransformerConfig(20, 4, 14, 1))
     with pytest.raises(ValueError, match="words must have at least three tokens, got 2"):
         next_token(model, tokenizer, "ab")
+
+
+@pytest.mark.parametrize("number", [0.0, 0.4, 0.999])
+@pytest.mark.parametrize(
+    ("how", "columns"),
+    [
+        (Sampling(temperature=0.5, top_k=5, top_p=0.75), ("temperature", "top_k", "top_p")),
+        (Sampling(temperature=2.0, top_k=4, min_p=0.9), ("temperature", "top_k", "min_p")),
+        (Sampling(top_k=6), ("top_k",)),
+        (Sampling(temperature=0), ("temperature",)),
+    ],
+)
+def test_a_draw_shows_what_each_filter_leaves(
+    how: Sampling, columns: tuple[str, ...], number: float
+) -> None:
+    model, tokenizer = small_gpt()
+    walk = one_draw(model, tokenizer, "we must", how, number=number, shown=7)
+    with torch.no_grad():
+        logits = model(torch.tensor([tokenizer.encode("we must")]))[0, -1].tolist()
+    ranks = sorted(range(len(logits)), key=lambda i: -logits[i])
+
+    def shares(temperature: float, kept: set[int]) -> list[float]:
+        """By hand: of seven tokens and of all others, as a table's column shows them."""
+        if not temperature:
+            kept, temperature = {ranks[0]}, 1.0
+        wide = {i: math.exp(logits[i] / temperature) for i in kept}
+        one = {i: x / sum(wide.values()) for i, x in wide.items()}
+        rest = sum(one.get(i, 0.0) for i in ranks[7:])
+        return [*(one.get(i, math.nan) for i in ranks[:7]), rest or math.nan]
+
+    left, everything = set(ranks), shares(1.0, set(ranks))
+    table = torch.full((8, 1 + len(columns)), math.nan)
+    for row, name in ((0, "before"), *((n, name) for n, name in enumerate(columns, 1))):
+        table[:, row] = drawn(walk, name)[:, 0]
+    assert table[:, 0].tolist() == pytest.approx(everything, abs=1e-6)
+    assert drawn(walk, "bars")[0].tolist() == pytest.approx(everything, abs=1e-6)
+    for n, name in enumerate(columns, 1):
+        now = shares(how.temperature, left)[:7]
+        if name == "top_k":
+            left = set(ranks[: how.top_k])
+        elif name == "top_p":
+            sums = [sum(now[:k]) for k in range(8)]
+            left &= {ranks[k] for k in range(7) if sums[k] < how.top_p}
+        elif name == "min_p":
+            left &= {ranks[k] for k in range(7) if now[k] >= how.min_p * now[0]}
+        wanted = shares(how.temperature, left)
+        assert table[:, n].tolist() == pytest.approx(wanted, abs=1e-6, nan_ok=True)
+    kept = how(torch.tensor([logits]), torch.zeros(1, 0, dtype=torch.long))
+    assert kept.isfinite().sum() == 7 - table[:7, -1].isnan().sum()
+    strip = drawn(walk, "strip")[0]
+    assert strip.tolist() == pytest.approx(kept[kept.isfinite()].softmax(0).tolist(), abs=1e-6)
+    token = draw(kept, torch.tensor([number], dtype=torch.float64)).item()
+    said = tokenizer.decode([int(token)]).replace(" ", "␣")
+    assert f"The next token is [“{said}”](drawn)." in walk.steps[-1]["caption"]
+    assert bool(walk.steps[-1]["ask"]) == (token != ranks[0])
+    marks = walk.picture.find("number")[0].part.inside
+    line = next(mark for mark in marks if isinstance(mark, Stroke))
+    assert line.points[0][0] == pytest.approx(340 * number)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"number": 1.0}, "number must be from 0 up to 1, without 1, got 1.0"),
+        ({"number": -0.1}, "number must be from 0 up to 1"),
+        ({"how": Sampling()}, "how must have one at least of temperature, top_k, top_p, min_p"),
+        ({"how": Sampling(top_k=2, typical=0.9)}, "and no other, got Sampling"),
+        ({"how": Sampling(top_k=8)}, "how must leave at most shown = 7 tokens, got 8"),
+        ({"shown": 1}, "shown must be a whole number of at least 2, got 1"),
+    ],
+)
+def test_a_draw_that_can_not_be_shown_is_refused(change: dict[str, Any], says: str) -> None:
+    options: dict[str, Any] = {"how": Sampling(top_k=3), "number": 0.5, **change}
+    with pytest.raises(ValueError, match=says):
+        one_draw(*small_gpt(), "we must", **options)
