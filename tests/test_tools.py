@@ -373,6 +373,14 @@ def test_an_assignment_that_was_run_or_claims_is_caught(tmp_path, change, said):
     assert len(found) == 1 and said in found[0]
 
 
+def test_a_check_of_an_assignment_may_store_what_it_prints(tmp_path):
+    nb = template()
+    nb.cells[-1].update(execution_count=3, metadata={"nbgrader": {"locked": True}})
+    assert checks.problems(store(nb, tmp_path, "assignments/attention")) == []
+    nb.cells[-1].metadata["nbgrader"]["locked"] = False
+    assert len(checks.problems(store(nb, tmp_path, "assignments/attention"))) == 1
+
+
 def test_widgets_of_a_run_are_caught_in_an_assignment(nb, tmp_path):
     for cell in notebooks.code_cells(nb):
         cell.outputs, cell.execution_count, cell.metadata["claims"] = [], None, []

@@ -17,6 +17,7 @@ def same(
     name: str,
     mistakes: Mapping[str, Tensor | Callable[[], Tensor]] | None = None,
     *,
+    otherwise: Callable[[Tensor], str] | None = None,
     axes: str = "",
     atol: float = 1e-4,
 ) -> Tensor:
@@ -27,6 +28,7 @@ def same(
         want: what is expected.
         name: how the task calls it, for messages.
         mistakes: what well-known mistakes give, by the words that name their cause.
+        otherwise: words for another wrong answer of the right shape; empty, where it has none.
         axes: the axes' names, for messages: "batch query key".
         atol: largest difference.
 
@@ -40,6 +42,8 @@ def same(
         kind = "None: does the function return it?" if got is None else f"a {_kind(got)}"
         raise AnswerError(f"{name} must be a tensor, got {kind}")
     causes = _causes(got, mistakes or {}, atol)
+    if not causes and otherwise and got.shape == want.shape and (words := otherwise(got)):
+        causes = f": {words}"
     if got.shape != want.shape:
         shape = f"[{axes}] = {list(want.shape)}" if axes else f"{list(want.shape)}"
         turned = got.ndim > 1 and got.mT.shape == want.shape

@@ -27,8 +27,8 @@ class Task:
         reader: whether a person reads the answer.
     """
 
-    name: str
-    points: float
+    name: str = ""
+    points: float = 0.0
     check: str = ""
     answers: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ def reference(path: Path) -> Reference:
     Raises:
         ValueError: if it has no checks.
     """
-    found, task = Reference(path.stem, [], {}, []), Task("", 0)
+    found, task = Reference(path.stem, [], {}, []), Task()
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         said, code = _said(cell), cell["cell_type"] == "code"
         if not (code or said.get("grade")):
@@ -68,7 +68,7 @@ def reference(path: Path) -> Reference:
             task.reader = bool(said.get("solution"))
             task.check = "" if task.reader else _source(cell)
             found.tasks.append(task)
-            task = Task("", 0)
+            task = Task()
     if not found.tasks:
         raise ValueError(f"reference must have cells with points, got none in {path.name}")
     return found
