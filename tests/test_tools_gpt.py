@@ -11,6 +11,7 @@ from attnbook.pretrained import SOTU_GPT, sotu_gpt
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from tools import gpt
+from tools.bert import data_hash
 
 SAID = int8.said(SOTU_GPT)
 TOLD = SAID["bits_per_byte"]
@@ -39,7 +40,7 @@ def test_the_file_is_small_and_says_what_made_it() -> None:
 
 
 def test_it_learnt_from_this_data_by_this_recipe(stored: tuple[TransformerDecoder, Any]) -> None:
-    assert SAID["data"] == gpt.data_hash()
+    assert SAID["data"] == data_hash()
     assert gpt.tokenizer().merges == stored[1].merges
     losses = gpt.learn(gpt.untrained(), steps=2)
     assert losses == pytest.approx(SAID["first_losses"][:2], abs=1e-3)

@@ -143,17 +143,7 @@ def main() -> None:
     pairs, clock = SpeechPairs(tokenizer()), Clock(KEPT / "seconds")
     model = untrained(pairs)
     losses = learn(model, pairs, on_step=[Checkpoint(KEPT / "run.safetensors"), clock])
-    said: dict[str, Any] = {
-        "command": COMMAND,
-        "seed": SEED,
-        "steps": STEPS,
-        "seconds": round(clock.seconds),
-        "data": data_hash(),
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("attnbook", "torch", "numpy")},
-        "first_losses": [round(loss, 4) for loss in losses[:3]],
-        "losses": [round(fmean(losses[i : i + 500]), 4) for i in range(0, STEPS, 500)],
-    }
+    said = about(COMMAND, SEED, clock, losses)
     int8.save_int8(PATH, model, pairs.tokenizer, said)
     rounded, _ = int8.load_int8(PATH)  # what is scored is what is stored
     models = {"": rounded, "_float32": model, "_untrained": untrained(pairs).eval()}
@@ -167,6 +157,22 @@ def main() -> None:
         said.setdefault("scores", {})[str(n)] = {k: round(v, 4) for k, v in rows.items()}
     int8.save_int8(PATH, model, pairs.tokenizer, said)
     print(json.dumps(said["scores"], indent=1), PATH.stat().st_size, "bytes")
+
+
+def about(command: str, seed: int, clock: Clock, losses: list[float]) -> dict[str, Any]:
+    """What a file of weights says of the run that made it; a loss is a mean of the clock's beat."""
+    every, steps = clock.every, len(losses)
+    return {
+        "command": command,
+        "seed": seed,
+        "steps": steps,
+        "seconds": round(clock.seconds),
+        "data": data_hash(),
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("attnbook", "torch", "numpy")},
+        "first_losses": [round(loss, 4) for loss in losses[:3]],
+        "losses": [round(fmean(losses[i : i + every]), 4) for i in range(0, steps, every)],
+    }
 
 
 def data_hash() -> str:

@@ -9,13 +9,10 @@ import bz2
 import gzip
 import json
 import lzma
-import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -31,7 +28,7 @@ from attnbook.tokenizers import BytePair
 from attnbook.training import Checkpoint, Run, StableDecay, train
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Sequences
-from tools.bert import Clock, data_hash
+from tools.bert import Clock, about
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "src" / "attnbook" / "weights" / "gpt.safetensors"
@@ -147,21 +144,10 @@ def packed(some: list[str]) -> dict[str, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    model, clock, writer = untrained(), Clock(KEPT / "seconds"), Writer(KEPT / "written.json")
+    model, writer = untrained(), Writer(KEPT / "written.json")
+    clock = Clock(KEPT / "seconds", EVERY)
     losses = learn(model, on_step=[Checkpoint(KEPT / "run.safetensors", EVERY), clock, writer])
-    said: dict[str, Any] = {
-        "command": COMMAND,
-        "seed": SEED,
-        "steps": STEPS,
-        "seconds": round(clock.seconds),
-        "data": data_hash(),
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("attnbook", "torch", "numpy")},
-        "first_losses": [round(loss, 4) for loss in losses[:3]],
-        "losses": [round(fmean(losses[i : i + EVERY]), 4) for i in range(0, STEPS, EVERY)],
-        "prompt": PROMPT,
-        "samples": writer.told(),
-    }
+    said = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
     int8.save_int8(PATH, model, tokenizer(), said)
     rounded, pieces = int8.load_int8(PATH, TransformerDecoder)  # what is scored is what is stored
     held_out = texts("validation")

@@ -19,10 +19,11 @@ from torch import Tensor
 
 from attnbook import assets
 from attnbook.checks import check_choice, check_whole
+from attnbook.tokenizers.characters import UNKNOWN
 from attnbook.vocabulary import Sequences, Vocabulary
 
 SPLITS = ("train", "validation")
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # for characters that are not in CHARACTERS: 3 in 100,000
+# U+FFFD stands for characters that are not among these: 3 in 100,000.
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "\N{EM DASH}" + UNKNOWN
 VOCAB = Vocabulary(CHARACTERS)
 
