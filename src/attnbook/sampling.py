@@ -90,8 +90,16 @@ def top_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, 
     logits = _checked(logits)
     if p == 1:  # a rounded sum may be 1 before its end
         return logits.clone()
-    ranked = logits.sort(-1, descending=True).values
-    return logits.masked_fill(logits < _reaching(ranked, ranked.softmax(-1), p), -inf)
+    probs = logits.softmax(-1)
+    ranked, order = logits.topk(_enough(probs, p))
+    last = _reaching(ranked, probs.gather(-1, order), p)
+    return logits.masked_fill(logits < last, -inf)
+
+
+def _enough(probs: Tensor, p: float | int) -> int:
+    """How many of the likeliest surely have p together, as all others have less than 1 - p."""
+    others = probs < (1 - p) / probs.shape[-1]
+    return int((~others).sum(-1).max().clamp(min=1))
 
 
 def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
@@ -244,7 +252,7 @@ def draw(logits: Float[Tensor, "row vocab"], numbers: Float[Tensor, " row"]) -> 
     check_shapes(logits=(logits, "row vocab"), numbers=(numbers, "row"))
     if strange := [x for x in numbers.tolist() if not 0 <= x < 1]:
         raise ValueError(f"numbers must be from 0 up to 1, without 1, got {strange[0]}")
-    sums = _checked(logits).cpu().double().softmax(-1).cumsum(-1)
+    sums = _checked(logits).cpu().softmax(-1).cumsum(-1, dtype=torch.float64)
     places = numbers.cpu()[:, None] * sums[:, -1:]
     return torch.searchsorted(sums, places, right=True)[:, 0].to(logits.device)
 
@@ -366,8 +374,8 @@ def sample(
             logits = logits.index_fill(-1, torch.tensor(barred, device=logits.device), -inf)
         left = how(logits, read, mask)
         token = draw(left, uniform(seeds, i)).masked_fill(ended, vocab.pad)
-        both = torch.stack([logp, left.log_softmax(-1)])[:, torch.arange(len(token)), token]
-        found.append(both.masked_fill(ended, 0.0))
+        both = [each.gather(1, token[:, None]) for each in (logp, left.log_softmax(-1))]
+        found.append(torch.cat(both, 1).masked_fill(ended[:, None], 0.0))
         read = torch.cat([read, token[:, None]], 1)
         if mask is not None:
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
@@ -377,8 +385,7 @@ def sample(
         ended = torch.tensor(over, device=ended.device)
         if ended.all():
             break
-    logp, drawn_logp = torch.stack(found, -1)
-    return Samples(written, logp, drawn_logp)
+    return Samples(written, *torch.stack(found, -1).unbind(1))
 
 
 def _ends_in(stops: Sequence[Sequence[int]]) -> Callable[[list[int]], bool]:
