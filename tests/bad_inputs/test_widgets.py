@@ -14,6 +14,8 @@ from attnbook.widgets import (
     BlockDiagram,
     LossSurface,
     PositionExplorer,
+    Question,
+    Quiz,
     RotaryDial,
     SoftmaxTemperature,
 )
@@ -45,6 +47,11 @@ def diagram(**options: Any) -> BlockDiagram:
 
 def surface(**options: Any) -> LossSurface:
     return LossSurface(**{"surfaces": np.ones((2, 3, 3)), "names": ["a", "b"], **options})
+
+
+def quiz(**changes: Any) -> Quiz:
+    given = {"ask": "Which?", "choices": ["a", "b"], "right": 0, "why": "so", **changes}
+    return Quiz([Question(**given)])
 
 
 def second(**changes: Any) -> dict[str, Any]:
@@ -153,6 +160,14 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (surface, {"extent": np.nan}, "extent must be a number above 0, not nan"),
     (surface, {"extent": "1"}, f"'extent' {TRAIT} a float, not the str '1'"),
     (surface, {"log": "yes"}, f"'log' {TRAIT} a boolean, not the str 'yes'"),
+    (quiz, {"choices": ["a", 3]}, "choices of question 0 must be strings, not int: 3"),
+    (quiz, {"choices": None}, "choices of question 0 must be a list of tokens, not None"),
+    (quiz, {"right": "a"}, r"right of question 0 must be 0\.\.1, not 'a'"),
+    (quiz, {"right": 1.5}, r"right of question 0 must be 0\.\.1, not 1\.5"),
+    (quiz, {"why": None}, "why of question 0 must be a list of tokens, not None"),
+    (quiz, {"ask": 3}, "ask of question 0 must be strings, not int: 3"),
+    (quiz, {"texts": ["a"]}, r"texts of question 0 must be texts by their .*, not \['a'\]"),
+    (quiz, {"texts": {"a": 1}}, "texts of question 0 must be strings, not int: 1"),
     (PositionExplorer, {"d_model": 7}, "d_model must be an even number from 2 to 512, not 7"),
     (PositionExplorer, {"d_model": 0}, "d_model must be an even number from 2 to 512, not 0"),
     (PositionExplorer, {"d_model": "64"}, f"'d_model' {TRAIT} an int, not the str '64'"),

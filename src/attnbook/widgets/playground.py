@@ -10,6 +10,7 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import _source
 from attnbook.widgets._model_widget import ModelWidget, brief
@@ -135,15 +136,6 @@ class Playground(ModelWidget):
             raise WidgetError(f"unfolded must be of {', '.join(FOLDS)}, not {wrong[0]!r}")
         return proposal["value"]
 
-    def _name_of(self, i: int) -> str:
-        """A token as the page shows it: bytes that are no text by their numbers."""
-        if i in self._tokenizer.special:
-            return self._tokenizer.vocab.tokens[i]
-        raw = self._tokenizer.decode_bytes([i])
-        text = raw.decode("utf-8", "replace")
-        broken = "\N{REPLACEMENT CHARACTER}" in text
-        return "".join(f"\\x{byte:02x}" for byte in raw) if broken else text
-
     def _ask(self, _: Any = None) -> None:
         """What the page's own engine would say (`playground_row.js`), to be stored."""
         tokenizer, config = self._tokenizer, self._model.stack.config
@@ -156,7 +148,7 @@ class Playground(ModelWidget):
             logits = self._model(torch.tensor([ids[:at]]))[0, -1].double().numpy()
         self.answer = {
             "ids": ids,
-            "names": [self._name_of(i) for i in ids],
+            "names": [token_name(tokenizer, i) for i in ids],
             "pieces": pieces(tokenizer, ids),
             "prompt": min(len(prompt), len(ids)),
             "cut": len(whole) - len(ids),
@@ -179,7 +171,7 @@ class Playground(ModelWidget):
 
         def token(n: int) -> dict[str, Any]:
             i = int(order[n])
-            return {"which": i, "name": self._name_of(i), "p": brief(p[i])}
+            return {"which": i, "name": token_name(self._tokenizer, i), "p": brief(p[i])}
 
         return {
             "size": len(order),
@@ -219,6 +211,16 @@ class Playground(ModelWidget):
         axis.set_xlim(0, 1.2 * max(one["p"] for one in best))
         axis.set_title("what could come next, and its probability", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
+
+
+def token_name(tokenizer: BytePair, i: int) -> str:
+    """A token as the page shows it: bytes that are no text by their numbers."""
+    if i in tokenizer.special:
+        return tokenizer.vocab.tokens[i]
+    raw = tokenizer.decode_bytes([i])
+    text = raw.decode("utf-8", "replace")
+    broken = "\N{REPLACEMENT CHARACTER}" in text
+    return "".join(f"\\x{byte:02x}" for byte in raw) if broken else text
 
 
 def left(ranked: np.ndarray, top_k: int, top_p: float, min_p: float) -> dict[str, int]:

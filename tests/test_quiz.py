@@ -1,0 +1,89 @@
+"""Quiz in Python: what it refuses, what it stores, its score."""
+
+import re
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from attnbook.widgets import Question, Quiz
+from attnbook.widgets.quiz import which_wrote
+
+ONE = Question("Which?", ["this", "that", "none"], 1, ["no", "yes", "no, two"], {"Code": "a  b"})
+TWO = Question("True?", ["true", "false"], 0, "As it is.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"choices": ["this"]}, "choices of question 1 must be two or more different texts"),
+        ({"choices": ["this", "this"]}, "choices of question 1 must be two or more different"),
+        ({"choices": "this"}, "choices of question 1 must be a list of tokens, not 'this'"),
+        ({"right": 3}, "right of question 1 must be 0..2, not 3"),
+        ({"right": -1}, "right of question 1 must be 0..2, not -1"),
+        ({"why": ["a", "b"]}, "why of question 1 must be one text or 3, a reason for each, not 2"),
+        ({"ask": "\ud83d"}, "ask of question 1 must be Unicode text"),
+    ],
+)
+def test_what_it_refuses(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)):
+        Quiz([TWO, Question(**{**vars(ONE), **changes})])
+
+
+def test_questions_that_are_none() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        Quiz([])
+    long = Question("x" * 2_000_000, ["a", "b"], 0, "c")
+    with pytest.raises(ValueError, match=r"the questions take 2,000,\d+ bytes"):
+        Quiz([long])
+
+
+def test_it_follows_the_browser_and_keeps_score() -> None:
+    quiz = Quiz([ONE, TWO])
+    assert (quiz.chosen, quiz.score, quiz.at) == ([-1, -1], 0, 0)
+    quiz.set_state({"chosen": [1, 1], "at": 1})
+    assert (quiz.score, quiz.at) == (1, 1)
+    wrong: dict[str, Any] = {"chosen": [3, 0], "at": 2}
+    for trait, value in {**wrong, "chosen ": [0]}.items():
+        with pytest.raises(ValueError, match=f"{trait.strip()} must be"):
+            setattr(quiz, trait.strip(), value)
+    assert (quiz.chosen, quiz.at) == ([1, 1], 1)
+
+
+def test_what_a_page_is_told() -> None:
+    (told, short) = Quiz([ONE, TWO]).questions
+    assert told["texts"] == [["Code", "a  b"]] and told["why"][1] == "yes"
+    assert short["why"] == ["As it is."] * 2 and short["texts"] == []
+
+
+def test_the_game_names_the_right_setting() -> None:
+    texts = [(f"greedy {n}", f"free {n}") for n in range(12)]
+    facts = [(f"repeats {n}", f"varies {n}") for n in range(12)]
+    game = which_wrote(("greedy", "top-p"), texts, facts, prompts=[f"go {n}" for n in range(12)])
+    for n, each in enumerate(game):
+        first = "greedy" if each.texts["A"].startswith("greedy") else "top-p"
+        assert each.choices[each.right].startswith(f"A: {first}, ")
+        assert sorted(each.texts.values()) == sorted(texts[n]) and f"“go {n}”" in each.ask
+        fact = facts[n][first != "greedy"]
+        assert str(each.why).startswith(f"A ({first}): {fact}; B (")
+    assert {each.right for each in game} == {0, 1}  # by chance
+    again = which_wrote(("greedy", "top-p"), texts, facts, prompts=[f"go {n}" for n in range(12)])
+    assert game == again and Quiz(game).name == Quiz(again).name
+
+
+def test_the_game_refuses() -> None:
+    with pytest.raises(ValueError, match="as many as the 1 pairs, not 0 and 1"):
+        which_wrote(("a", "b"), [("x", "y")], [])
+    with pytest.raises(ValueError, match="settings must be two different names"):
+        which_wrote(("a", "a"), [("x", "y")], [("", "")])
+
+
+def test_picture_shows_the_question() -> None:
+    quiz, figure = Quiz([ONE, TWO]), Figure()
+    quiz.draw(figure)
+    shown = figure.axes[0].texts[0].get_text()
+    assert shown.splitlines() == ["1 of 2: Which?", "", "Code", "    a b", "", *shown_choices()]
+
+
+def shown_choices() -> list[str]:
+    return [f"○  {choice}" for choice in ONE.choices]
