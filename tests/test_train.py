@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -38,17 +39,19 @@ from attnbook.token_files import (
 from attnbook.tokenizers import BytePair, Characters
 from attnbook.train import (
     CHECKPOINT,
+    COLUMNS,
     CONFIG,
     LOG,
     TOKENIZER,
     TOKENS,
     WEIGHTS,
     Evaluate,
+    Log,
     load,
     read_log,
     run,
 )
-from attnbook.training import Cosine, StableDecay
+from attnbook.training import Cosine, Run, StableDecay
 from tests import killed_run
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8")
@@ -212,6 +215,35 @@ def test_a_log_that_ends_in_half_a_line_goes_on(tiny):
         (folder / CHECKPOINT).unlink(missing_ok=True)
         (folder / LOG).write_text(text[:cut], "utf-8")
         assert losses(run(changed(tiny))) == whole
+
+
+def test_a_log_that_goes_on_keeps_its_clock_and_forgets_what_no_checkpoint_holds(tmp_path):
+    path = tmp_path / LOG
+    path.write_text(f"{','.join(COLUMNS)}\n1,5.0,60.0,9,\n2,4.5,70.0,18,6.5\n3,4.4,80.0,27,\n")
+    log, model = Log(path, lambda _: 6.25, 3, 9), torch.nn.Linear(1, 1)
+    optimizer, scaler = torch.optim.SGD(model.parameters()), torch.GradScaler("cpu", enabled=False)
+    for step in (0, 3, 4):  # of a run whose checkpoint has two updates
+        log(Run(model, optimizer, 9, [5.0, 4.5, 4.25, 4.0][:step], {}, True, scaler))
+    rows = [list(row.values()) for row in read_log(path)]
+    assert [(step, loss, bits) for step, loss, _, _, bits in rows[1:]] == [
+        ("2", "4.5", "6.5"),
+        ("3", "4.25", "6.25"),
+        ("4", "4.0", ""),
+    ]
+    assert [row[3] for row in rows] == ["9", "18", "27", "36"]
+    assert 70 <= float(rows[2][2]) <= float(rows[3][2]) < 75
+
+
+def test_a_seed_chooses_weights_and_what_is_read(tiny):
+    first = losses(run(changed(tiny)))
+    assert losses(run(changed(tiny, "train.seed=1", f"train.folder={tiny.parent / 'b'}"))) != first
+    model, tokenizer = load(tiny.parent / "run")
+    ids = join(tokenizer, [TEXT]).numpy()
+    begun = {
+        seed: engine.learn(deepcopy(model), ids, changed(tiny, f"train.seed={seed}"))[0]
+        for seed in (0, 1, 2)
+    }
+    assert len({*begun.values()}) == 3
 
 
 def test_two_processes_in_parts_give_the_losses_of_one(tiny):
