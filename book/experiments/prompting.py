@@ -1,7 +1,7 @@
 """Chapter 11: praise or blame as the next word, over wordings, examples, and ways to decide.
 
 `make experiments NAME=prompting` asks SmolLM2 (135 million parameters, tuned to instructions, in
-the book's own decoder) about 300 snippets of film reviews, the first of chapter 8's test, and
+the book's own decoder) about 240 snippets of film reviews, the first of chapter 8's test, and
 stores a row for each way to ask:
 
     lecture   The sentiment of the sentence "..." is:
@@ -43,7 +43,7 @@ from attnbook.prompting import Wording, next_logp
 from attnbook.sentiment import snippets
 from attnbook.tables import Experiment
 
-ASKED, FREE = 300, ("N/A", "[MASK]", "")
+ASKED, FREE = 240, ("N/A", "[MASK]", "")
 PAIRS = {  # blame, praise; by the word for praise
     "positive": (" negative", " positive"),
     "Positive": (" Negative", " Positive"),
@@ -124,7 +124,7 @@ def run(wording: str, labels: str, shots: int, seed: int) -> Iterator[dict]:
     yield {name: round(found[name], 4) for name in MEASURED}
 
 
-SHOTS, SEEDS = (2, 4, 8), 5
+SHOTS, SEEDS = (2, 4, 8), 4
 MEASURED = ("plain", "na", "free", "halved", "positive", "mass")
 COLUMNS = ("wording", "labels", "shots", "seed")
 SETTINGS: list[dict[str, Any]] = [
