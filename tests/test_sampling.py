@@ -34,6 +34,8 @@ from attnbook.sampling import (
 )
 from attnbook.transformer import Transformer, TransformerDecoder
 from attnbook.vocabulary import Vocabulary
+from tests.test_engine import node
+from tests.test_engine_gpt import FILTERS as PAGE
 
 INF, EDGE = torch.inf, 2e-6
 
@@ -279,6 +281,27 @@ def test_half_precision_is_summed_in_32_bits() -> None:
         logits = (2 * torch.randn(3, 500)).to(dtype)
         for name, only in FILTERS.items():
             assert only(logits, 0.7).equal(only(logits.float(), 0.7)), name
+
+
+def test_the_page_leaves_what_python_leaves() -> None:
+    """But for tokens that are alike at the edge of top-p: the page takes as many as it needs."""
+    asked, wanted, alike = [], [], 0
+    for n, cut in enumerate(PAGE * 12):
+        logits = 3 * torch.randn(50).double()
+        logits = logits.round() if n % 4 == 0 else logits
+        how = Sampling(cut["temperature"], cut["topK"], cut["topP"], cut["minP"])
+        wanted.append(how(logits[None], torch.zeros(1, 0, dtype=torch.long))[0])
+        p = (logits / cut["temperature"]).softmax(-1)
+        asked.append({"logits": logits.tolist(), "p": p.tolist(), "filters": cut, "seed": n})
+    for case, ours, told in zip(asked, wanted, node("samples", cases=asked), strict=True):
+        left, found = set(told["order"][: told["count"]]), set(kept(ours).nonzero()[:, 0].tolist())
+        if left != found:
+            edge = ours[kept(ours)].min()
+            assert left < found and all(ours[i] == edge for i in found - left)
+            alike += 1
+        seeds = torch.tensor([case["seed"]])
+        assert told["numbers"] == [uniform(seeds, n).item() for n in range(len(told["numbers"]))]
+    assert 0 < alike < len(asked) / 4
 
 
 # ---- draws

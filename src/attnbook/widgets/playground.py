@@ -10,6 +10,7 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook import sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import _source
@@ -233,15 +234,8 @@ def left(ranked: np.ndarray, top_k: int, top_p: float, min_p: float) -> dict[str
 
 
 def uniform(seed: int, n: int) -> float:
-    """The n-th number of a seed in 0 .. 1; `random` in `sampling.js` is its twin (mulberry32)."""
-
-    def product(a: int, b: int) -> int:
-        return a * b & 0xFFFFFFFF
-
-    state = (seed + (n + 1) * 0x6D2B79F5) & 0xFFFFFFFF
-    mixed = product(state ^ state >> 15, 1 | state)
-    mixed = (mixed + product(mixed ^ mixed >> 7, 61 | mixed) & 0xFFFFFFFF) ^ mixed
-    return (mixed ^ mixed >> 14) / 2**32
+    """The n-th number of a seed in 0 .. 1; `random` in `sampling.js` is its twin."""
+    return sampling.uniform(torch.tensor([seed]), n).item()
 
 
 def pieces(tokenizer: Any, ids: list[int]) -> list[str]:
