@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_tokenizers import UNICODE, sentences
-from tokenizers import ByteLevelBPETokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers
 
 from attnbook.speeches import speeches
 from attnbook.tokenizers import BytePair, Characters, stream
@@ -232,3 +232,81 @@ def test_the_most_frequent_characters_are_kept(tmp_path: Path) -> None:
     assert ours.decode(ours.encode("abc")) == "a\ufffdc"
     ours.save(tmp_path / "new")
     assert Characters.load(tmp_path / "new").vocab == ours.vocab
+
+
+# Digits, and bytes that are no token
+
+LACKING = [letter for byte, letter in LETTERS.items() if byte not in (0x00, 0x04, 0xC0, 0xF1, 0xFF)]
+DIGITS = [*LACKING, "he", "Ġt", "the", "ĠĠ", "12", "!!", "<a>", "<b>"]
+JOINED = [("h", "e"), ("Ġ", "t"), ("t", "he"), ("Ġ", "Ġ"), ("1", "2"), ("!", "!")]
+
+
+@cache
+def digits() -> tuple[BytePair, Tokenizer]:
+    """A tokenizer without some bytes that puts digits apart, and the library's."""
+    ours = BytePair(JOINED, ("<a>", "<b>"), tokens=DIGITS, eos="<b>", digits=True, lossy=True)
+    theirs = Tokenizer(models.BPE({token: i for i, token in enumerate(DIGITS)}, JOINED))
+    apart = pre_tokenizers.Digits(individual_digits=True)
+    words = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.pre_tokenizer = pre_tokenizers.Sequence([apart, words])
+    return ours, theirs
+
+
+@pytest.mark.parametrize("text", [*ODD, "12 the  12", "!\x00! \x04\x04", "\x00", "\U00040000"])
+def test_digits_and_lacking_bytes_of_odd_text_are_the_librarys(text: str) -> None:
+    ours, theirs = digits()
+    assert ours.encode(text) == theirs.encode(text).ids
+    assert "".join(ours.words(text)) == text
+    lacking = b"\x00\x04\xc0\xf1\xff"
+    assert ours.decode_bytes(ours.encode(text)) == text.encode().translate(None, lacking)
+
+
+@given(TEXT, st.text("12²٣Ⅷ½ \n\t'sthe!\x00\x04é\U00040000", max_size=30))
+def test_digits_and_lacking_bytes_of_any_text_are_the_librarys(text: str, odd: str) -> None:
+    ours, theirs = digits()
+    assert ours.encode(odd) == theirs.encode(odd).ids
+    if all(theirs.encode(c + "a").ids == ours.encode(c + "a") for c in text):
+        assert ours.encode(text) == theirs.encode(text).ids
+
+
+def test_each_digit_is_a_word_and_spaces_before_it_stand_alone() -> None:
+    ours, _ = digits()
+    assert ours.words("in  1984, a1's2") == [
+        *("in", "  ", "1", "9", "8", "4", ",", " a", "1", "'s", "2")
+    ]
+    assert BytePair(SMALL).words("in  1984") == ["in", " ", " 1984"]
+    assert ours.encode("the12") == [*ours.vocab.encode(["the", "1", "2"])]
+
+
+def test_letters_beside_a_byte_that_is_left_out_are_joined() -> None:
+    ours, _ = digits()
+    assert ours.encode("!\x00!") == ours.encode("!!") == ours.vocab.encode(["!!"])
+    assert ours.encode(b"!\xff!\xc0") == ours.encode("!!") and ours.encode("\x00") == []
+
+
+def test_padding_start_and_end_can_be_chosen() -> None:
+    ours, _ = digits()
+    a, b = ours.special
+    assert (ours.vocab.pad, ours.vocab.bos, ours.vocab.eos) == (a, a, b)
+    theirs = BytePair(SMALL, ("<a>", "<b>", "<c>"), pad="<b>", bos="<c>").vocab
+    assert (theirs.tokens[theirs.pad], theirs.tokens[theirs.bos]) == ("<b>", "<c>")
+    assert theirs.tokens[theirs.eos] == "<a>"
+
+
+def test_a_folder_is_read_with_single_digits_and_without_all_bytes(tmp_path: Path) -> None:
+    ours, _ = digits()
+    ours.save(tmp_path)
+    with pytest.raises(ValueError, match="tokens must hold every byte unless lossy, got no 'À'"):
+        BytePair.load(tmp_path)
+    again = BytePair.load(tmp_path, eos="<b>", digits=True, lossy=True)
+    assert again.vocab == ours.vocab and again.merges == ours.merges
+    assert again.encode("the  12\x00") == ours.encode("the  12\x00")
+
+
+def test_digits_apart_are_not_merged_in_training() -> None:
+    texts = ["1984 1984 the the 1984"] * 3
+    both = BytePair.train(texts, 270), BytePair.train(texts, 270, digits=True)
+    whole, apart = (set(tokenizer.vocab.tokens) for tokenizer in both)
+    assert "Ġ1984" in whole and "Ġthe" in whole & apart
+    assert not any(any(c.isdigit() for c in token[1:]) for token in apart)
+    assert both[1].words("19") == ["1", "9"]

@@ -240,13 +240,16 @@ def chat(*turns: tuple[str, str], system: str = SYSTEM) -> str:
         prompt = torch.tensor([tokenizer.encode(text, special=True)])
 
     Args:
-        turns: who speaks, "user" or "assistant", and what they say, in turns.
+        turns: who speaks, "user" or "assistant", and what they say; the last turn is the user's.
         system: what the model is told before.
 
     Raises:
-        ValueError: if there is no turn, or another speaks.
+        ValueError: if there is no turn, the last one is not the user's, or another speaks.
     """
-    check_choice(("user", "assistant"), **{"turns": turns[-1][0] if turns else None})
+    for who, _ in turns:
+        check_choice(("user", "assistant"), turns=who)
+    if not turns or turns[-1][0] != "user":
+        raise ValueError(f"turns must end with one of the user, got {turns[-1:]}")
     lines = [("system", system), *turns]
     said = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in lines)
     return f"{said}<|im_start|>assistant\n"

@@ -42,7 +42,7 @@ BAD = [
     (lambda: BytePair([("h", "e")], ["he"]), "words must be distinct, got twice: ['he']"),
     (
         lambda: BytePair([], tokens=["<|endoftext|>", "!"]),
-        "tokens must be bytes, merged and special ones, got '\"'",
+        "tokens must hold every byte unless lossy, got no '\"'",
     ),
     (lambda: PAIRS.decode([3, 259]), "ids must be token ids in 0..258, got 259"),
     (lambda: PAIRS.decode([0.5]), "ids must be token ids, whole numbers, got torch.float32"),

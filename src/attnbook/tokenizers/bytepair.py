@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import regex
 import torch
@@ -65,8 +66,8 @@ class BytePair:
 
     Raises:
         ValueError: if a merge occurs twice or joins what is no token yet, there is no special token
-            or a merge makes it, `tokens` are others than those, or padding, start or end is not
-            special.
+            or a merge makes it, `tokens` are others than those or lack a byte, or padding, start or
+            end is not special.
 
     Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2. Single digits:
     Touvron et al. 2023, section 2.1.
@@ -94,7 +95,9 @@ class BytePair:
         for name, token in {"pad": pad, "bos": bos, "eos": eos}.items():
             check_choice((*special, None), **{name: token})
         tokens = None if tokens is None else tuple(tokens)
-        lacking = set(LETTERS.values()).difference(tokens or ()) if lossy and tokens else ()
+        lacking = () if tokens is None else set(LETTERS.values()).difference(tokens)
+        if lacking and not lossy:
+            raise ValueError(f"tokens must hold every byte unless lossy, got no {min(lacking)!r}")
         made = dict.fromkeys(letter for letter in LETTERS.values() if letter not in lacking)
         for a, b in self.merges:
             if missing := [part for part in (a, b) if part not in made]:
@@ -186,6 +189,7 @@ class BytePair:
         *,
         special: Iterable[str] = (END,),
         min_count: int = 2,
+        digits: bool = False,
     ) -> "BytePair":
         """Learn the merges of some texts, which need not fit into memory: their words do.
 
@@ -197,6 +201,7 @@ class BytePair:
             vocab_size: number of tokens, with 256 bytes and the special ones.
             special: as for the class.
             min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
+            digits: as for the class.
 
         Raises:
             ValueError: if a number is below 1, or `vocab_size` leaves bytes or special tokens out.
@@ -211,7 +216,7 @@ class BytePair:
         check_whole(256 + len(special), vocab_size=vocab_size)
         counts, tokens = Counter[str](), list(LETTERS.values())
         for text in texts:
-            counts.update(WORD.findall(text))
+            counts.update((DIGIT if digits else WORD).findall(text))
         ids = {token: i for i, token in enumerate(tokens)}
         words = [[ids[LETTERS[byte]] for byte in _utf8(word)] for word in counts]
 
@@ -225,7 +230,7 @@ class BytePair:
             learnt.append((tokens[a], tokens[b]))
             if piece == len(tokens):  # two pairs can make the same piece
                 tokens.append(tokens[a] + tokens[b])
-        return cls(learnt, special)
+        return cls(learnt, special, digits=digits)
 
     def save(self, folder: str | Path) -> None:
         """Write GPT-2's two files, `vocab.json` and `merges.txt`, in a folder."""
@@ -238,10 +243,14 @@ class BytePair:
         merged.write_text("\n".join(lines), "utf-8", newline="\n")
 
     @classmethod
-    def load(cls, folder: str | Path) -> "BytePair":
+    def load(cls, folder: str | Path, **options: Any) -> "BytePair":
         """Read GPT-2's two files from a folder: `vocab.json` and `merges.txt`, or by old names.
 
         What is neither a byte nor merged is special; of several the first id comes first.
+
+        Args:
+            folder: as `save` writes it.
+            options: `pad`, `bos`, `eos`, `digits` and `lossy`, of which the files do not tell.
 
         Raises:
             ValueError: if a file is missing, ids are not 0, 1, .., or as the class does.
@@ -262,7 +271,7 @@ class BytePair:
             raise ValueError(f"{merged.name} must hold two pieces a line, got {strange[0]}")
         made = {*LETTERS.values(), *(a + b for a, b in pairs)}
         special = [token for token in tokens if token not in made]
-        return cls([(a, b) for a, b in pairs], special, tokens=tokens)
+        return cls([(a, b) for a, b in pairs], special, tokens=tokens, **options)
 
 
 def _utf8(word: str) -> bytes:
