@@ -69,12 +69,16 @@ export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, 
   const z = scores(place, sizes), model = (place.model ??= softmax(z)), size = z.length;
   const p = temperature === 0 ? Float64Array.from(z, (_, n) => Number(n === 0)) : softmax(z, temperature);
   const order = (place.order ??= Uint32Array.from(z, (_, n) => n));
-  const cut = cuts(p, order, { topK, topP, minP }), number = random(seed, at), found = fall(p, order, cut, number);
+  const cut = cuts(p, order, { topK: temperature ? topK : 1, topP, minP }), number = random(seed, at);
+  const found = fall(p, order, cut, number);
   const token = (n) => ({ which: place.ids[n], model: model[n], p: p[n], q: n < cut.count ? p[n] / cut.mass : 0 });
   const bits = [(place.nats ??= entropy(model)), entropy(p.subarray(0, cut.count).map((x) => x / cut.mass))];
   const known = place.exact ? size : sizes.keep;
-  const near = !place.exact && ((cut.count > known && cut.count !== topK && cut.count < size)
-    || (topP < 1 && temperature !== 1 && temperature > 0));
+  const even = temperature === 0 || temperature === 1, beyond = cut.count > known && cut.count < size;
+  const near = { // what is not exact
+    count: !place.exact && ((beyond && cut.count !== topK) || (topP < 1 && !even)),
+    mass: !place.exact && cut.count < size && (beyond || !even),
+  };
   return { size, at, best: Array.from({ length: Math.min(SHOWN, known) }, (_, n) => token(n)), ...cut, near,
     bits: bits.map((nats) => nats / Math.LN2), number, drawn: { ...found, ...token(found.rank) } };
 }

@@ -45,7 +45,7 @@ export function makeLines(take) {
         + (ends ? ", what follows is not stored" : "");
     });
     const sum = (key) => rows.reduce((rest, row) => rest - row[key], 1), kept = Math.max(0, left - rows.length);
-    const about = near ? "about " : "", all = kept === size - rows.length;
+    const about = near.count ? "about " : "", all = kept === size - rows.length;
     const cells = [`${count(size - rows.length)} others`, all ? "all left" : `${kept ? about : ""}${count(kept)} left`,
       share(Math.max(0, sum("model"))), kept ? share(Math.max(0, sum("q"))) : "–"];
     cells.forEach((words, n) => (others.children[n].textContent = words));
