@@ -448,6 +448,38 @@ def test_weights_come_from_the_kernel_and_are_not_stored(lab: Lab) -> None:
     assert again.locator(".attn-label, .attn-likely b").all_inner_texts() == bars
 
 
+PLAYGROUND = """
+from attnbook.widgets import Playground
+from tests.tiny_gpt import tiny_gpt
+play = Playground("We must ask the", weights=tiny_gpt())
+drawn = play.answer["drawn"]["which"]
+display(play)
+"""
+PLAYGROUND_READ = "print('python:', play.written == [drawn], play.text, len(play.answer['ids']))"
+
+
+def test_a_playground_writes_with_the_weights_of_its_kernel(lab: Lab) -> None:
+    drive = "play.temperature, play.text = 0, 'Peace'"
+    page = lab.open(lab.add("play.ipynb", [PLAYGROUND, PLAYGROUND_READ, drive]))
+    run_cell(page, 0)
+    (view,) = views(page, 1)
+    view.scroll_into_view_if_needed()
+    view.locator("textarea:enabled").wait_for()
+    tokens = view.locator(".attn-tok:not(.attn-next)")
+    before = tokens.count()
+    view.get_by_role("button", name="Step", exact=True).click()
+    expect(tokens).to_have_count(before + 1)
+    shown = f"python: True We must ask the {before + 1}"
+    until(lambda: run_cell(page, 1).inner_text().strip(), shown)
+    run_cell(page, 2)
+    expect(view.locator("textarea")).to_have_value("Peace")
+    expect(view.get_by_role("slider", name="temperature")).to_have_attribute(
+        "aria-valuetext", "0.00"
+    )
+    expect(view.locator(".attn-drawn b")).to_have_text("1.000")
+    expect(view.get_by_text("No kernel answers")).to_have_count(0)
+
+
 @EACH_CHAPTER
 def test_chapter_with_a_kernel(lab: Lab, chapter: Path, alone: Callable[[Any], list]) -> None:
     """Rebuilt in the kernel, not run: that would train the chapter's models for a minute."""

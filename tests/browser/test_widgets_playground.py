@@ -17,7 +17,9 @@ from attnbook.widgets import Playground, format_number
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import everywhere, widget
 from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
+from tools.notebooks import ROOT
 
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
 TEXT = "We must ask the"
 READY = "textarea:not([disabled])"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
@@ -288,6 +290,23 @@ def test_keys(open_page: Callable[..., Page]) -> None:
     shows(view, playground())
     reachable = view.locator(".attn-tok[tabindex='0'], .attn-tok:not([tabindex])")
     expect(reachable).to_have_count(1)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str) -> None:
+    page = open_page(theme=theme)
+    view = widget(page, 0)
+    view.get_by_role("button", name="Step", exact=True).click()
+    for name in ("Filters", "Every place", "Inside"):
+        view.get_by_text(name, exact=True).click()
+    view.locator(".attn-head-map").nth(3).click()
+    expect(view.locator(".attn-opened:not([hidden])")).to_have_count(1)
+    page.add_script_tag(path=AXE)
+    problems = page.evaluate(
+        """async () => (await axe.run(".attn-playground", { resultTypes: ["violations"] }))
+        .violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).slice(0, 3)}`)"""
+    )
+    assert problems == []
 
 
 def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:

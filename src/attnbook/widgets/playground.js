@@ -13,8 +13,8 @@ const FOLDS = { filters: "Filters", places: "Every place", inside: "Inside" };
 const NUMBERS = ["temperature", "top_k", "top_p", "min_p", "seed", "place", "head"];
 
 function render({ model, el }) {
-  const title = model.get("title"), stored = model.get("answer"),
-    get = (...names) => names.map((name) => model.get(name));
+  const title = model.get("title"), stored = model.get("answer");
+  const get = (...names) => names.map((name) => model.get(name));
   let row = { ids: stored.ids, pieces: stored.pieces, prompt: stored.prompt, cut: stored.cut, places: [] };
   let engine, config, names, end, asked, pending, writing = false, left = []; // left: branches that were left
   const storedNames = Object.fromEntries(stored.ids.map((id, n) => [id, stored.names[n]]));
@@ -33,14 +33,14 @@ function render({ model, el }) {
   const status = h("p", { className: "attn-note", role: "status", "aria-live": "polite" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" }), note = h("p", { className: "attn-note" });
   const could = h("p", { className: "attn-legend" }), bars = makeBars(take);
-  const other = button("Another number", () => put(model, { seed: (model.get("seed") + 1) % 1e6 })),
-    fell = makeDraw(other);
+  const other = button("Another number", () => put(model, { seed: (model.get("seed") + 1) % 1e6 }));
+  const fell = makeDraw(other);
   const seed = h("input", { type: "number", min: 0, max: 1e6, step: 1, inputMode: "numeric",
     oninput: () => { if (seed.value !== "" && seed.checkValidity()) put(model, { seed: Number(seed.value) }); } });
   const tried = h("div", { className: "attn-row attn-branches" });
   const filters = {
-    temperature: slider("temperature", { min: 0, max: 1, step: 0.01 }, (x) => put(model,
-      { temperature: fromSlider(x) })),
+    temperature: slider("temperature", { min: 0, max: 1, step: 0.01 },
+      (x) => put(model, { temperature: fromSlider(x) })),
     top_k: slider("top-k", { min: 0, max: LAST_STEP, step: 1 }, (n) => put(model, { top_k: kAt(n) })),
     top_p: slider("top-p", { min: 0.05, max: 1, step: 0.01 }, (p) => put(model, { top_p: p })),
     min_p: slider("min-p", { min: 0, max: 0.5, step: 0.01 }, (p) => put(model, { min_p: p })),
@@ -48,9 +48,9 @@ function render({ model, el }) {
   const after = Object.fromEntries(Object.keys(filters).map((name) => [name, h("p", { className: "attn-after" })]));
   const every = makePlaces(), folds = {}, inner = h("div");
   let inside;
-  const bodies = { filters: [...Object.keys(filters).flatMap((name) => [filters[name].node, after[name]]),
-    h("label", { className: "attn-field" }, h("span", {}, "seed of the numbers"), seed)], places: [every.node],
-      inside: [inner] };
+  const seeded = h("label", { className: "attn-field" }, h("span", {}, "seed of the numbers"), seed);
+  const sliders = Object.keys(filters).flatMap((name) => [filters[name].node, after[name]]);
+  const bodies = { filters: [...sliders, seeded], places: [every.node], inside: [inner] };
   for (const [name, label] of Object.entries(FOLDS)) {
     const ontoggle = () => {
       const open = Object.keys(FOLDS).filter((each) => folds[each].open);
@@ -125,8 +125,8 @@ function render({ model, el }) {
   }
   function keep() {
     const [words, written] = get("text", "written"), shown = row.pieces.join("").slice(-28);
-    left = [{ words, written, shown }, ...left.filter((each) => String(each.written) !== String(written))].slice(0,
-      BRANCHES);
+    const others = left.filter((each) => String(each.written) !== String(written));
+    left = [{ words, written, shown }, ...others].slice(0, BRANCHES);
   }
   function goBack(branched) {
     keep();
@@ -136,21 +136,20 @@ function render({ model, el }) {
   function read() {
     const some = (list) => (list.length ? list : [-1]);
     const numbers = Object.fromEntries(NUMBERS.map((name) => [name, [Number(model.get(name))]]));
-    const unfolded = [Object.keys(FOLDS).reduce((sum, name, n) => sum + (model.get("unfolded").includes(name)
-      ? 2 ** n : 0), 0)];
+    const open = Object.keys(FOLDS).map((name, n) => (model.get("unfolded").includes(name) ? 2 ** n : 0));
+    const unfolded = [open.reduce((sum, bit) => sum + bit)];
     return { text: [model.get("text")], written: some(model.get("written")), ...numbers, unfolded };
   }
   function restore(given) {
-    const [t, k, p, m, seed, place, head] = NUMBERS.map((name) => given[name][0]), whole = (x, low,
-      high) => within(Math.trunc(x), low, high);
+    const [t, k, p, m, seed, place, head] = NUMBERS.map((name) => given[name][0]);
+    const whole = (x, low, high = Infinity) => within(Math.trunc(x), low, high);
     halt();
     left = [];
     put(model, {
       text: given.text[0].slice(0, LETTERS).replace(/[\ud800-\udbff]$/, ""),
-        written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < stored.size),
-      temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
-      seed: whole(seed, 0, 1e6), place: Math.max(-1, Math.trunc(place)), head: whole(head, -1,
-        stored.layers * stored.heads - 1),
+      written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < stored.size),
+      temperature: Math.max(0, t), top_k: whole(k, 0), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
+      seed: whole(seed, 0, 1e6), place: whole(place, -1), head: whole(head, -1, stored.layers * stored.heads - 1),
       unfolded: Object.keys(FOLDS).filter((_, n) => (given.unfolded[0] >> n) & 1),
     });
   }
@@ -168,12 +167,13 @@ function render({ model, el }) {
     const [words, written] = get("text", "written"), key = JSON.stringify([words, written]);
     if (!engine || key === asked) return pending;
     asked = key;
-    return (pending = engine.newest("answer", { text: words, written, known: row.places.length ? row.ids
-      : [] }).then((found) => {
+    const known = row.places.length ? row.ids : [];
+    pending = engine.newest("answer", { text: words, written, known }).then((found) => {
       if (!found) return;
       row = merged(row, found);
       ask();
-    }));
+    });
+    return pending;
   }
 
   // ---- drawing
@@ -219,8 +219,8 @@ function render({ model, el }) {
     filters.top_k.set(stepOf(k), k ? String(k) : "all");
     filters.top_p.set(p, p < 1 ? format(p, 2) : "all");
     filters.min_p.set(m, m > 0 ? format(m, 2) : "0");
-    after.temperature.textContent = t < 1 ? "Below 1: the likely become likelier." : t > 1
-      ? "Above 1: the unlikely get a chance." : "At 1 as the model says.";
+    after.temperature.textContent = t < 1 ? "Below 1: the likely become likelier."
+      : t > 1 ? "Above 1: the unlikely get a chance." : "At 1 as the model says.";
     for (const [name, stage, on] of [["top_k", "topK", k > 0], ["top_p", "topP", p < 1], ["min_p", "minP", m > 0]]) {
       const { count: n, mass } = stages[stage];
       const told = `leaves ${count(n)} of ${count(size)}, ${format(mass)} of the probability`;
@@ -230,9 +230,9 @@ function render({ model, el }) {
 
   // ---- life
   const ask = onceAFrame(draw), wonder = onceAFrame(question), dismiss = summon({ model, root, status, ready });
-  const shown = [...NUMBERS, "unfolded"].map((name) => [name, ask]);
-  const stop = live({ model, el, root, state, ask, changes: { text: wonder, written: wonder,
-    ...Object.fromEntries(shown) }, themed: ask });
+  const shown = Object.fromEntries([...NUMBERS, "unfolded"].map((name) => [name, ask]));
+  const changes = { text: wonder, written: wonder, ...shown };
+  const stop = live({ model, el, root, state, ask, changes, themed: ask });
   return () => {
     writing = false;
     dismiss();

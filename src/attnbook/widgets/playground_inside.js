@@ -13,15 +13,14 @@ export function makeInside(layers, heads, open) {
   const each = (size, make) => Array.from({ length: size }, (_, n) => make(n));
   const head = (l, k) => {
     const canvas = h("canvas", { "aria-hidden": "true" });
-    return { canvas, node: h("button", { type: "button", className: "attn-head-map",
-      onclick: () => open(l * heads + k) },
-      canvas, h("span", {}, `head ${k + 1}`)) };
+    const pressed = { type: "button", className: "attn-head-map", onclick: () => open(l * heads + k) };
+    return { canvas, node: h("button", pressed, canvas, h("span", {}, `head ${k + 1}`)) };
   };
   const rows = each(layers, (l) => {
     const maps = each(heads, (k) => head(l, k)), panel = h("div", { className: "attn-opened", hidden: true });
+    const side = h("div", { className: "attn-maps-row" }, ...maps.map((map) => map.node));
     return { maps, panel, node: h("section", { className: "attn-layer", "aria-label": `Layer ${l + 1}` },
-      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), h("div", { className: "attn-maps-row" },
-        ...maps.map((map) => map.node)), panel) };
+      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), side, panel) };
   });
   const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...rows.map((row) => row.node));
   let colours, dark;
@@ -68,8 +67,8 @@ export function makeInside(layers, heads, open) {
       node.style.setProperty("--level", weight / most);
       return node;
     });
-    const best = largest(weights, SAID).flatMap((n, i) => [i ? " · " : "", token(name(n)), " ", h("b", {},
-      format(weights[n]))]);
+    const best = largest(weights, SAID).flatMap((n, i) =>
+      [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
     const lengths = row.places[at].lengths.subarray(3 * layer, 3 * layer + 3), longest = Math.max(...lengths);
     panel.replaceChildren(
       h("p", {}, `Layer ${layer + 1}, head ${(chosen % heads) + 1}: `, token(name(at)), " looks at ", ...best),
@@ -103,8 +102,8 @@ export function makePlaces() {
       return h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, visible(names[id]))), h("td", {}, share(p)),
         h("td", {}, format(bits, 1)), h("td", {}, ...right, ` ${share(chance)}`));
     });
-    const sum = all.reduce((total, { bits }) => total + bits, 0), hits = all.filter(({ id,
-      guess }) => id === guess).length;
+    const sum = all.reduce((total, { bits }) => total + bits, 0);
+    const hits = all.filter(({ id, guess }) => id === guess).length;
     mean.replaceChildren(...(all.length ? ["Mean ", h("b", {}, `${format(sum / all.length, 2)} bits`),
       ` a token · ${hits} of ${all.length} guessed`] : ["One token alone: nothing was predicted yet."]));
   }

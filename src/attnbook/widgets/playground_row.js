@@ -12,16 +12,16 @@ export const stepOf = (k) => { // the next one that it has
 export const LAST_STEP = K.length - 1;
 
 // The row that was there with what an answer says of places from `from` on: of each its token's scores for the next
-// one,
-// its weights [layer head key], and lengths [layer part].
+// one, its weights [layer head key], and lengths [layer part].
 export function merged(row, { from, logits, weights, lengths, ...said }) {
   const { data, shape: [layers, heads, n, m] } = weights, size = logits.shape[1], parts = lengths.shape[2];
   const every = layers * heads, places = row.places.slice(0, from);
   for (let i = 0; i < n; i++) {
     const keys = from + i + 1, own = new Float32Array(every * keys), long = new Float32Array(layers * parts);
     for (let h = 0; h < every; h++) own.set(data.subarray((h * n + i) * m, (h * n + i) * m + keys), h * keys);
-    for (let l = 0; l < layers; l++) long.set(lengths.data.subarray((l * n + i) * parts, (l * n + i + 1) * parts),
-      l * parts);
+    for (let l = 0; l < layers; l++) {
+      long.set(lengths.data.subarray((l * n + i) * parts, (l * n + i + 1) * parts), l * parts);
+    }
     places.push({ logits: logits.data.slice(i * size, (i + 1) * size), weights: own, lengths: long });
   }
   return { ...said, places };
@@ -32,8 +32,8 @@ export function merged(row, { from, logits, weights, lengths, ...said }) {
 export function outlook({ places }, names, at, filters, seed) {
   const place = places[at - 1], order = (place.order ??= ranked(place.logits));
   const p = softmax(place.logits, filters.temperature), cut = cuts(p, order, filters), number = random(seed, at);
-  const { rank, ...span } = fall(p, order, cut, number), token = (n) => ({ which: order[n], name: names[order[n]],
-    p: p[order[n]] });
+  const { rank, ...span } = fall(p, order, cut, number);
+  const token = (n) => ({ which: order[n], name: names[order[n]], p: p[order[n]] });
   const best = Array.from({ length: Math.min(SHOWN, order.length) }, (_, n) => token(n));
   return { at, size: order.length, best, ...cut, number, drawn: { rank, ...token(rank), ...span } };
 }

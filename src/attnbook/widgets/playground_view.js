@@ -111,8 +111,8 @@ export function makeBars(take) {
 export function makeDraw(other) {
   const strip = h("div", { className: "attn-strip" }), pin = h("i", { className: "attn-pin" });
   const said = h("p", { className: "attn-fell" });
-  const node = h("div", { className: "attn-draw" }, h("div", { className: "attn-strip-box", "aria-hidden": "true" },
-    pin, strip), h("div", { className: "attn-fall" }, said, other));
+  const box = h("div", { className: "attn-strip-box", "aria-hidden": "true" }, pin, strip);
+  const node = h("div", { className: "attn-draw" }, box, h("div", { className: "attn-fall" }, said, other));
   const parts = [];
 
   function draw({ best, count: left, mass, number, drawn }) {
