@@ -9,6 +9,7 @@ one finite number, are a `ValueError`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from attnbook.checks import check_ids, check_mask, check_range, check_shapes, ch
 from attnbook.decoding import State, Step, pick
 from attnbook.vocabulary import Vocabulary
 
+LOW = 2**32 - 1  # the lower bits of a number
 # A number, a generator, or one number for each row.
 Seed = int | torch.Generator | Sequence[int] | Int[Tensor, " row"]
 # Sequences of token ids that end a row, or a function that says whether what it has is enough.
@@ -27,6 +29,8 @@ Stop = Sequence[Sequence[int]] | Callable[[list[int]], bool]
 
 def _checked(logits: Tensor) -> Tensor:
     check_shapes(logits=(logits, "... vocab"))
+    if not logits.shape[-1]:
+        raise ValueError(f"logits must hold at least one token, got {list(logits.shape)}")
     highest = logits.amax(-1)
     if logits.is_floating_point() and highest.isfinite().all():  # NaN is higher than all
         return logits if logits.dtype == torch.float64 else logits.float()
@@ -262,10 +266,9 @@ def uniform(seeds: Int[Tensor, " row"], n: int) -> Float[Tensor, " row"]:
 
     Source: the generator mulberry32, a counter whose bits are mixed.
     """
-    low = 0xFFFFFFFF
-    state = seeds + (n + 1) * 0x6D2B79F5 & low
-    mixed = (state ^ state >> 15) * (1 | state) & low
-    mixed = mixed + (mixed ^ mixed >> 7) * (61 | mixed) & low ^ mixed
+    state = seeds + (n + 1) * 0x6D2B79F5 & LOW
+    mixed = (state ^ state >> 15) * (1 | state) & LOW
+    mixed = mixed + (mixed ^ mixed >> 7) * (61 | mixed) & LOW ^ mixed
     return (mixed ^ mixed >> 14).double() / 2**32
 
 
@@ -283,11 +286,12 @@ def row_seeds(seed: Seed, rows: int) -> Int[Tensor, " row"]:
     """
     if isinstance(seed, torch.Generator):
         return torch.randint(2**32, (rows,), generator=seed, device=seed.device).cpu()
-    if isinstance(seed, Tensor | Sequence):
+    if isinstance(seed, Tensor | Sequence) and not isinstance(seed, str):
         seeds = torch.as_tensor(seed).cpu()
-        check_ids("seed", seeds, 2**32, "row")
         check_shapes(seed=(seeds, "row"), row=rows)
-        return seeds
+        for each in seeds.tolist():
+            check_whole(0, seed=each)
+        return seeds & LOW
     check_whole(0, seed=seed)
     return row_seeds(torch.Generator().manual_seed(seed), rows)
 
@@ -354,7 +358,7 @@ def sample(
     check_whole(1, max_len=max_len, n=n)
     check_ids("start", start, len(vocab))
     seeds = row_seeds(seed, n * len(start))
-    enough = stop if callable(stop) else _ends_in(stop)
+    enough = stop if callable(stop) else _ends_in(stop, len(vocab))
     barred = list({vocab.pad, vocab.bos} - {vocab.eos})
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
@@ -388,9 +392,11 @@ def sample(
     return Samples(written, *torch.stack(found, -1).unbind(1))
 
 
-def _ends_in(stops: Sequence[Sequence[int]]) -> Callable[[list[int]], bool]:
+def _ends_in(stop: Sequence[Sequence[int]], size: int) -> Callable[[list[int]], bool]:
     """Whether a row ends in one of some sequences."""
-    ends = [list(each) for each in stops]
-    if not all(ends):
-        raise ValueError("stop must hold sequences of at least one token, got an empty one")
+    for end in stop:
+        ids = end if isinstance(end, Sequence) else ()
+        if not ids or not all(isinstance(i, Integral) and 0 <= i < size for i in ids):
+            raise ValueError(f"stop must hold sequences of ids in 0..{size - 1}, got {end!r}")
+    ends = [list(end) for end in stop]
     return lambda row: any(row[-len(end) :] == end for end in ends)

@@ -341,15 +341,13 @@ class TransformerDecoder(nn.Module):
         check_mask(mask, prompts=(prompts, "batch token"), mask=(mask, "batch token"))
         if not mask[:, -1].all() or (alone and (prompts[:, -1] == self.vocab.pad).any()):
             raise ValueError("prompts must have their padding on the left, got some at the end")
-        longest = int(mask.sum(1).max())
-        if isinstance(self.stack.positions, LearnedPositions):
-            check_whole(1, max_len=max_len)
-            room = self.stack.config.max_len - longest + 1  # the last token is not read
-            if max_len > room:
-                raise ValueError(
-                    f"max_len must be at most {room} behind a prompt of {longest} tokens: there are"
-                    f" {self.stack.config.max_len} positions, got {max_len}"
-                )
+        context, longest = self.stack.config.max_len, int(mask.sum(1).max())
+        check_whole(1, max_len=max_len)
+        if isinstance(self.stack.positions, LearnedPositions) and longest + max_len - 1 > context:
+            raise ValueError(
+                f"prompts and max_len must fit into {context} learned positions, got {longest} +"
+                f" {max_len} tokens, of which the last is not read"
+            )
         return mask
 
 
