@@ -1,6 +1,6 @@
 """Chapter 10: what each way to choose the next token makes of a text.
 
-`make experiments NAME=decoding` makes every run below and stores a row for each. A run continues 30
+`make experiments NAME=decoding` makes every run below and stores a row for each. A run continues 20
 passages of speeches of years that end in 5: SmolLM2 reads 32 tokens from the beginning of a
 sentence and writes 100, or fewer where it ends the text. A seed chooses the passages and the draws;
 all methods have the same passages. `human` is what the president said next. SmolLM2, which is
@@ -12,8 +12,8 @@ tuned to instructions, gets the bare text; it may have read the speeches.
               (Holtzman et al. 2020, section 5.3)
     repeats   share of runs of four tokens that stood in the same text before (Welleck et al. 2020,
               section 6.1, seq-rep-4)
-    distinct  distinct pairs of neighbours among all pairs of the 30 texts (Li et al. 2016)
-    self_bleu BLEU of a text with the other 29 as references, from 0 to 1 (Zhu et al. 2018)
+    distinct  distinct pairs of neighbours among all pairs of the 20 texts (Li et al. 2016)
+    self_bleu BLEU of a text with the other 19 as references, from 0 to 1 (Zhu et al. 2018)
     ended     share of texts that the model ended
 
 `value` is the setting of the method; `penalty` goes with temperature 0, all others with 1.
@@ -40,7 +40,7 @@ from attnbook.tables import Experiment
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 
-TEXTS, READ, WRITTEN, BATCH, CHUNK = 30, 32, 100, 15, 5
+TEXTS, READ, WRITTEN, BATCH, CHUNK = 20, 32, 100, 20, 5
 RARE = 1e-3
 HOW = {
     "greedy": lambda _: Sampling(temperature=0),
@@ -152,7 +152,7 @@ def self_bleu(texts: list[list[int]]) -> float:
 
 def run(method: str, value: float, seed: int) -> Iterator[dict[str, Any]]:
     """One run."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     texts, logp, ended = written(method, value, seed)
     texts = [text for text in texts if text]
