@@ -26,6 +26,7 @@ import torch
 
 from attnbook import files
 from attnbook.teach.judging import AnswerError
+from attnbook.teach.sandbox import follow
 from attnbook.teach.student import SECONDS, Nursery, Student
 from attnbook.teach.submission import Reference, RefusedError, answers, python, reference
 from attnbook.teach.wire import GoneError, RaisedError
@@ -63,7 +64,7 @@ class Graded:
 
     @property
     def points(self) -> float:
-        return sum(mark.points or 0 for mark in self.marks)
+        return float(sum(mark.points or 0 for mark in self.marks))
 
 
 class Sitting:
@@ -93,9 +94,11 @@ class Sitting:
                 self._run(cell, done)
             if task.reader:
                 said = "\n".join(self.cells.get(task.name, []))
-                yield Mark(task.name, None, task.points, said[:LONGEST])
+                yield Mark(task.name, None, task.points, _clean(said))
             else:
                 yield self._judge(task, names, done)
+                done.append(task.name)  # the student's own cells behind the check
+                self._run(task.name, done)
 
     def _run(self, cell: str, done: list[str]) -> None:
         """The reference's own cell, then the student's."""
@@ -140,7 +143,12 @@ class Sitting:
         except Exception as error:  # a check met what it did not expect
             said = f"the check could not use your answer: {type(error).__name__}: {error}"
         told = [self.failed[cell] for cell in task.answers if cell in self.failed and not points]
-        return Mark(task.name, points, task.points, "\n".join([*told, said])[:LONGEST])
+        return Mark(task.name, points, task.points, _clean("\n".join([*told, said])))
+
+
+def _clean(said: str) -> str:
+    """What can be written to a file, and read on a page."""
+    return said[:LONGEST].encode("utf-8", "replace").decode("utf-8").strip()
 
 
 def _seed() -> None:
@@ -181,8 +189,9 @@ def submissions(folder: Path, name: str) -> dict[str, Path]:
 _here: dict[str, Nursery] = {}  # of this process
 
 
-def _alone() -> None:
+def _worker() -> None:
     torch.set_num_threads(1)
+    follow()
 
 
 def _one(student: str, path: Path, where: Path, out: Path, seconds: float) -> Graded:
@@ -292,13 +301,17 @@ def main(argv: list[str] | None = None) -> None:
             del todo[student]
     if graded:
         print(f"{len(graded)} were graded before")
-    with ProcessPoolExecutor(said.jobs, initializer=_alone) as pool:
-        jobs = [
-            pool.submit(_one, student, path, found[0], said.out, said.seconds)
+    with ProcessPoolExecutor(said.jobs, initializer=_worker) as pool:
+        jobs = {
+            pool.submit(_one, student, path, found[0], said.out, said.seconds): student
             for student, path in todo.items()
-        ]
+        }
         for job in as_completed(jobs):
-            each = job.result()
+            try:
+                each = job.result()
+            except Exception as error:  # the others' work must not be lost
+                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
+                each = Graded(jobs[job], [], _clean(why), [], 0.0)
             graded.append(each)
             print(
                 f"{each.student}: {each.refused or f'{each.points:g}'} ({each.seconds} s)",

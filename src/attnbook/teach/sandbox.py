@@ -27,8 +27,15 @@ EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
 ALL = [(1, 13), (2, 14), (3, 15), (5, 16)]  # version: number of rights it knows
 
 
+def follow() -> None:
+    """End this process when its parent ends, where the system can."""
+    if sys.platform == "linux":
+        LIBC.prctl(DEATH_SIGNAL, signal.SIGKILL)
+
+
 def main() -> None:
     """Make a child for each socket that comes, and say its process number."""
+    follow()
     torch.set_num_threads(1)
     _ = torch.randn(3, 3).softmax(-1) @ torch.randn(3, 3)  # what the first use loads
     control = socket.socket(fileno=int(sys.argv[1]))
@@ -59,7 +66,7 @@ def _live(line: socket.socket) -> None:
         if child := os.fork():  # only a child of this process is inside
             line.close()
             os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
-        LIBC.prctl(DEATH_SIGNAL, signal.SIGKILL)
+        follow()
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

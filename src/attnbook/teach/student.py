@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import attnbook
 from attnbook.teach.wire import Peer
@@ -31,7 +31,7 @@ class Nursery:
     One process imports torch, and every student's is a copy of it. Use it in a `with` statement.
     """
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Nursery":
         self._control, theirs = socket.socketpair()
         command = [sys.executable, "-m", "attnbook.teach.sandbox", str(theirs.fileno())]
         self._process = subprocess.Popen(

@@ -1,0 +1,366 @@
+"""Grading: what a hostile notebook tries, and that nobody gains or loses by it but its student."""
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbook.teach import AnswerError, a1, grade
+from attnbook.teach.student import Nursery, Student
+from attnbook.teach.submission import reference
+from tools.notebooks import BOOK, ROOT
+
+SOLUTIONS = BOOK / "solutions"
+KNOWN = reference(SOLUTIONS / "a1.ipynb")
+MOST = sum(task.points for task in KNOWN.tasks if not task.reader)
+TASK, CHECK, WORTH = "a1-dot-scores", "a1-check-dot-scores", 2
+WRONG = "def dot_scores(queries, keys): return 3 * queries @ keys.mT\n"
+RIGHT = "def dot_scores(queries, keys): return queries @ keys.mT\n"
+SECRET = str(SOLUTIONS / "a1.ipynb")
+
+# In place of the answer to one task. Only its points are lost.
+HOSTILE = {
+    "assertion error redefined": "import builtins\nbuiltins.AssertionError = KeyError\n" + WRONG,
+    "print redefined": "import builtins\nbuiltins.print = lambda *_: None\nprint('right')\n"
+    + WRONG,
+    "torch redefined": "import torch\ntorch.isclose = torch.allclose = lambda *_, **__: "
+    "torch.tensor(True)\ntorch.Tensor.any = lambda self: False\n" + WRONG,
+    "checker redefined": "import attnbook.teach.judging as j\nj.same = lambda got, *_, **__: got\n"
+    "from attnbook.teach import a1\na1.dot_scores = lambda *_, **__: print('right')\n" + WRONG,
+    "names of the check redefined": "a1 = same = right = lambda *_, **__: None\n" + WRONG,
+    "modules poisoned": "import sys\nsys.modules['attnbook'] = sys.modules['json'] = None\n"
+    + WRONG,
+    "line patched": "from attnbook.teach import wire\nwire.Peer._send = lambda *_: None\n" + WRONG,
+    "sys.exit": "import sys\nsys.exit(0)",
+    "os._exit": "import os\nos._exit(0)",
+    "os._exit in the answer": "import os\ndef dot_scores(q, k): os._exit(0)",
+    "SystemExit in the answer": "def dot_scores(q, k): raise SystemExit(0)",
+    "KeyboardInterrupt": "def dot_scores(q, k): raise KeyboardInterrupt",
+    "error at exit": "import atexit\natexit.register(lambda: 1 / 0)\n" + WRONG,
+    "endless loop": "while True: pass",
+    "endless loop in the answer": "def dot_scores(q, k):\n    while True: pass",
+    "a loop that fends off signals": "import signal\n"
+    "for n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\nwhile True: pass",
+    "sleep": "import time\ntime.sleep(10**6)",
+    "recursion": "def dot_scores(q, k): return dot_scores(q, k)",
+    "memory bomb": "x = bytearray(1 << 36)",
+    "memory bomb, little by little": "x = []\nwhile True: x.append(bytearray(1 << 24))",
+    "memory bomb in the answer": "def dot_scores(q, k): return torch.ones(1 << 36)",
+    "gigabytes of output": "for _ in range(3000): print('x' * 10**6)\n" + WRONG,
+    "gigabytes on the disk": "open('big', 'wb').write(bytes(1 << 28))",
+    "a gigabyte as the answer": "def dot_scores(q, k): return torch.zeros(1, dtype=torch.int8)"
+    ".expand(1 << 29)",
+    "fork bomb": "import os\nwhile True: os.fork()",
+    "threads": "import threading, time\n"
+    "while True: threading.Thread(target=time.sleep, args=(10**6,)).start()",
+    "a child that lives on": "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+    "    while True: time.sleep(1)\n" + WRONG,
+    "solutions read": f"open({SECRET!r}).read()\n" + RIGHT,
+    "solutions read by a program": f"import subprocess\n"
+    f"subprocess.run(['cat', {SECRET!r}], check=True)\n" + RIGHT,
+    "solutions looked for": f"import os\nassert 'a1.ipynb' in os.listdir({str(SOLUTIONS)!r})\n"
+    + RIGHT,
+    "hidden tests in memory": "import gc\n"
+    "wanted = 'seed=' + str(12)\n"
+    "held = [x for o in gc.get_objects() for x in gc.get_referents(o) if isinstance(x, str)]\n"
+    "assert len(held) > 1000 and any(wanted in x and x != wanted for x in held)\n" + RIGHT,
+    "another process's memory": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')\n" + RIGHT,
+    "other students read": "open(OTHER).read()\n" + RIGHT,
+    "the reference written": f"open({SECRET!r}, 'a').write(' ')\n" + RIGHT,
+    "the marks written": "open(MARKS, 'w').write('x')\n" + RIGHT,
+    "all files removed": "import shutil\nshutil.rmtree('/tmp')\n" + RIGHT,
+    "all processes killed": "import os, signal\nos.kill(-1, signal.SIGKILL)\n"
+    "os.kill(1, signal.SIGKILL)\n" + WRONG,
+    "the grader killed": "import os, signal\nos.kill(GRADER, signal.SIGKILL)\n" + RIGHT,
+    "the network": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)\n" + RIGHT,
+    "the network by name": "import urllib.request\n"
+    "urllib.request.urlopen('http://localhost:1', timeout=1)\n" + RIGHT,
+    "an answer that equals all": "class Yes:\n"
+    "    def __getattr__(self, name): return self\n"
+    "    def __call__(self, *_, **__): return self\n"
+    "    def __eq__(self, other): return True\n"
+    "    def __bool__(self): return True\n"
+    "    def __sub__(self, other): return 0\n"
+    "def dot_scores(q, k): return Yes()",
+    "a tensor that equals all": "class Yes(torch.Tensor):\n"
+    "    @classmethod\n"
+    "    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
+    "        return torch.tensor(False)\n"
+    "def dot_scores(q, k): return (3 * q @ k.mT).as_subclass(Yes)",
+    "a tensor without numbers": "def dot_scores(q, k): return (q @ k.mT).to('meta')",
+    "NaN": "def dot_scores(q, k): return q @ k.mT * float('nan')",
+    "a generator": "def dot_scores(q, k):\n    while True: yield q",
+    "a deep list": "def dot_scores(q, k):\n    x = []\n    for _ in range(10**5): x = [x]\n"
+    "    return x",
+    "nonsense on every line": "import os\ndef dot_scores(q, k):\n    for n in range(3, 100):\n"
+    "        try: os.write(n, b'x' * 1000)\n        except OSError: pass\n    return q @ k.mT * 3",
+    "an answer without a question": "import os, json\n"
+    "said = json.dumps(['answer', ['tensor', 'float32', [-1]]]).encode()\n"
+    "for n in range(3, 100):\n"
+    "    try: os.write(n, len(said).to_bytes(4, 'big') + bytes(4) + said)\n"
+    "    except OSError: pass\n" + WRONG,
+    "all lines closed": "import os\nos.closerange(0, 100)",
+    "a crash": "import ctypes\nctypes.string_at(0)",
+    "no Python": "this is no Python",
+    "half a character": "raise ValueError('\\ud800')",
+    "a null byte": "x = '\x00'",
+    "nothing": "",
+}
+
+# Cells and files that are as they should not be.
+FILES = {
+    "checks edited": MOST,
+    "checks deleted": MOST,
+    "outputs edited": MOST - WORTH,
+    "the reference's cells edited": MOST,
+    "an answer deleted": MOST - WORTH,
+    "an answer twice, the second right": MOST,
+    "an answer twice, the second wrong": MOST - WORTH,
+    "a cell of help added": MOST,
+    "answers under each other's names": MOST - WORTH,
+    "magics": MOST,
+    "a folder": MOST,
+    "link": "a file, not a link",
+    "folder of links": "a file, not a link",
+    "text": "must be a Jupyter notebook",
+    "empty": "must be a Jupyter notebook",
+    "a list": "must be a Jupyter notebook",
+    "nested": "must be a Jupyter notebook",
+    "bytes": "must be a Jupyter notebook",
+    "numbers for cells": "must be a Jupyter notebook",
+    "numbers for sources": "must be a Jupyter notebook",
+    "strange metadata": "must be a Jupyter notebook",
+    "language R": "its language must be Python",
+    "format 3": "must be a notebook of format 4",
+    "large": "must have at most 20 MB",
+    "another assignment": "cells of assignment a1, got none",
+    "no cells": "cells of assignment a1, got none",
+    "folder without a notebook": "a file, not a link",
+    "folder named as a notebook": "a file, not a link",
+    "pipe": "a file, not a link",
+    "<b>name": MOST,
+    "=1+1": MOST,
+}
+
+
+def notebook(**changed: str) -> dict[str, Any]:
+    """A student's notebook with all answers right, but those changed."""
+    nb = json.loads((BOOK / "assignments" / "a1.ipynb").read_text("utf-8"))
+    solved = json.loads((SOLUTIONS / "a1.ipynb").read_text("utf-8"))
+    by_name = {name(cell): cell["source"] for cell in solved["cells"] if name(cell)}
+    for cell in nb["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            cell["source"] = changed.get(name(cell), by_name[name(cell)])
+    return nb
+
+
+def name(cell: dict[str, Any]) -> str:
+    return cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+
+
+def cell_of(nb: dict[str, Any], wanted: str) -> dict[str, Any]:
+    (found,) = (cell for cell in nb["cells"] if name(cell) == wanted)
+    return found
+
+
+def files(folder: Path) -> None:
+    """Write what FILES says."""
+
+    def store(kind: str, nb: Any) -> None:
+        (folder / f"{kind}.ipynb").write_text(nb if isinstance(nb, str) else json.dumps(nb))
+
+    def changed(kind: str, change: Any, **answers: str) -> None:
+        nb = notebook(**answers)
+        change(nb)
+        store(kind, nb)
+
+    wrong = {TASK: WRONG}
+    changed("checks edited", lambda nb: cell_of(nb, CHECK).update(source="print('right')"))
+    changed("checks deleted", lambda nb: nb["cells"].remove(cell_of(nb, CHECK)))
+    said = [{"output_type": "stream", "name": "stdout", "text": "dot_scores: right."}]
+    changed("outputs edited", lambda nb: cell_of(nb, CHECK).update(outputs=said), **wrong)
+    changed(
+        "the reference's cells edited", lambda nb: cell_of(nb, "a1-start").update(source="1 / 0")
+    )
+    changed("an answer deleted", lambda nb: nb["cells"].remove(cell_of(nb, TASK)))
+
+    def twice(source: str) -> Any:
+        def change(nb: dict[str, Any]) -> None:
+            where = nb["cells"].index(cell_of(nb, TASK))
+            nb["cells"].insert(where + 1, {**cell_of(nb, TASK), "source": source})
+
+        return change
+
+    changed("an answer twice, the second right", twice(RIGHT), **wrong)
+    changed("an answer twice, the second wrong", twice(WRONG))
+
+    def helped(nb: dict[str, Any]) -> None:
+        where = nb["cells"].index(cell_of(nb, TASK))
+        extra = {
+            "cell_type": "code",
+            "metadata": {},
+            "source": ["def turned(x):\n", " return x.mT"],
+        }
+        nb["cells"].insert(where - 1, extra)
+
+    changed("a cell of help added", helped, **{TASK: "def dot_scores(q, k): return q @ turned(k)"})
+
+    def exchanged(nb: dict[str, Any]) -> None:
+        first, second = cell_of(nb, TASK), cell_of(nb, "a1-general-scores")
+        first["source"], second["source"] = second["source"], first["source"]
+
+    changed("answers under each other's names", exchanged)
+    store("magics", notebook(**{TASK: "%matplotlib inline\n!ls\n" + RIGHT}))
+    (folder / "a folder" / "a1").mkdir(parents=True)
+    (folder / "a folder" / "a1" / "a1.ipynb").write_text(json.dumps(notebook()))
+    (folder / "a folder" / "other.ipynb").write_text("")
+    (folder / "link.ipynb").symlink_to(SECRET)
+    (folder / "folder of links").mkdir()
+    (folder / "folder of links" / "a1.ipynb").symlink_to(SECRET)
+    store("text", "hello")
+    store("empty", "")
+    store("a list", [notebook()])
+    store("nested", "[" * 10**5)
+    (folder / "bytes.ipynb").write_bytes(bytes(range(256)))
+    store("numbers for cells", {**notebook(), "cells": [1, 2]})
+    store("numbers for sources", notebook(**{TASK: 3}))  # type: ignore[arg-type]
+    changed("strange metadata", lambda nb: nb["cells"][3].update(metadata={"nbgrader": "x"}))
+    changed("language R", lambda nb: nb["metadata"].update(kernelspec={"language": "R"}))
+    store("format 3", {**notebook(), "nbformat": 3})
+    with (folder / "large.ipynb").open("wb") as file:
+        file.truncate(100_000_000)
+    store("another assignment", {**notebook(), "cells": notebook()["cells"][:2]})
+    store("no cells", {**notebook(), "cells": []})
+    (folder / "folder without a notebook").mkdir()
+    (folder / "folder named as a notebook.ipynb").mkdir()
+    os.mkfifo(folder / "pipe.ipynb")
+    store("<b>name", notebook())
+    store("=1+1", notebook())
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
+    """All submissions, graded in one run: the rows, and what was stored for each."""
+    folder, out = tmp_path_factory.mktemp("handed-in"), tmp_path_factory.mktemp("graded")
+    files(folder)
+    server = socket.create_server(("127.0.0.1", 0))
+    known = {
+        "OTHER": repr(str(folder / "=1+1.ipynb")),
+        "MARKS": repr(str(out / "a1.csv")),
+        "GRADER": str(os.getpid()),
+        "PORT": str(server.getsockname()[1]),
+    }
+    for kind, source in HOSTILE.items():
+        for word, value in known.items():
+            source = source.replace(word, value)
+        (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**{TASK: source})))
+    before = digests()
+    with server:
+        grade.main(
+            ["a1", str(folder), "--out", str(out), "--seconds", "3", f"--solutions={SOLUTIONS}"]
+        )
+    assert digests() == before
+    rows = {row["student"].lstrip("'"): row for row in csv.DictReader((out / "a1.csv").open())}
+    assert len(rows) == len(HOSTILE) + len(FILES)
+    for student, row in rows.items():
+        row["stored"] = json.loads((out / "a1" / f"{student}.json").read_text())
+        row["page"] = (out / "a1" / f"{student}.html").read_text()
+    return rows
+
+
+def digests() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in SOLUTIONS.glob("*")}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_answer_costs_its_own_points_and_no_others(graded, kind):
+    marks = {mark["task"]: mark for mark in graded[kind]["stored"]["marks"]}
+    lost = {task: mark["said"] for task, mark in marks.items() if mark["points"] == 0}
+    assert list(lost) == [CHECK], lost
+    assert lost[CHECK]
+    assert float(graded[kind]["points"]) == MOST - WORTH
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_strange_notebook_is_graded_fairly_or_refused_with_a_reason(graded, kind):
+    row, wanted = graded[kind], FILES[kind]
+    if isinstance(wanted, str):
+        assert wanted in row["note"] and float(row["points"]) == 0
+        assert "Not graded" in row["page"]
+    else:
+        assert float(row["points"]) == wanted
+
+
+def test_all_walls_stood(graded):
+    """Else the hostile answers were not tried: this system cannot keep a student's code in."""
+    assert set(graded["=1+1"]["stored"]["walls"]) == set(grade.WALLS)
+
+
+def test_nothing_that_a_student_started_lives_on(graded):
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert "attnbook.teach.sandbox" not in listed
+
+
+def test_a_page_and_a_table_show_names_as_text(graded):
+    assert "<b>name" not in graded["<b>name"]["page"]
+    assert graded["=1+1"]["student"].startswith("'=")
+
+
+def test_a_page_says_what_was_wrong(graded):
+    assert "3 * " not in graded["NaN"]["page"]
+    assert "got NaN" in graded["NaN"]["page"]
+    assert "a loop without an end?" in graded["endless loop in the answer"]["page"]
+    assert "there is no dot_scores" in graded["nothing"]["page"]
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):
+    folder, out = tmp_path / "handed-in", tmp_path / "graded"
+    folder.mkdir()
+    for student in ("ada", "bob", "eve"):
+        (folder / f"{student}.ipynb").write_text(json.dumps(notebook()))
+    command = ["a1", str(folder), f"--out={out}", f"--solutions={SOLUTIONS}", "--jobs=1"]
+    run = [sys.executable, "-m", "attnbook.teach.grade", *command]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout and process.stdout.readline().startswith("ada")
+    process.kill()
+    process.wait()
+    first = (out / "a1" / "ada.json").stat().st_mtime_ns
+    (folder / "bob.ipynb").write_text(json.dumps(notebook(**{TASK: WRONG})))
+    grade.main(command)
+    assert "were graded before" in capsys.readouterr().out
+    assert (out / "a1" / "ada.json").stat().st_mtime_ns == first
+    points = {
+        row["student"]: float(row["points"]) for row in csv.DictReader((out / "a1.csv").open())
+    }
+    assert points == {"ada": MOST, "bob": MOST - WORTH, "eve": MOST}
+
+
+def test_the_checks_also_judge_functions_of_this_process(capsys):
+    """As in a notebook: with the same words as from the other process."""
+    with pytest.raises(AnswerError) as here:
+        a1.dot_scores(lambda q, k: (q @ k.mT).mT)
+    with Nursery() as nursery:
+        student = Student(nursery)
+        student.run("def f(q, k): return (q @ k.mT).mT", "f")
+        with pytest.raises(AnswerError) as there:
+            a1.dot_scores(student.get("f"))
+        student.end()
+    assert str(here.value) == str(there.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a9", "."], "must hold one notebook a9"),
+        (["a1", "nowhere"], "submissions must be a folder, got nowhere"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, said):
+    with pytest.raises(SystemExit, match=said):
+        grade.main([*arguments, f"--solutions={SOLUTIONS}"])
