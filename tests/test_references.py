@@ -70,7 +70,7 @@ def test_an_entry_is_whole(key):
     assert names and fields["title"]
     assert set(fields) <= OTHERS | {VENUE.get(kind, "")}
     if kind == "misc":
-        assert "howpublished" in fields or "url" in fields
+        assert "howpublished" in fields or ARXIV.fullmatch(fields["url"])
     else:
         assert not re.fullmatch(r"[A-Z]+", fields[VENUE[kind]]), "the venue's name, not its letters"
         assert kind != "article" or "volume" in fields
