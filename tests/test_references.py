@@ -134,6 +134,11 @@ def test_a_source_that_code_names_is_an_entry(path):
     assert [s for s in sources(CODE[path]) if not entries_of(*s)] == []
 
 
+def test_pages_cite_by_key():
+    bare = {name: [match[0] for match in SOURCE.finditer(text)] for name, text in PAGES.items()}
+    assert {name: found for name, found in bare.items() if found} == {}
+
+
 def test_no_entry_is_uncited():
     used = set().union(*map(cited, PAGES.values()))
     used |= {key for text in CODE.values() for s in sources(text) for key in entries_of(*s)}
