@@ -68,7 +68,7 @@ def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vo
         logits: `[*row vocab]`.
         k: 1 or more; above the vocabulary, everything stays.
 
-    Source: Fan et al. 2018, section 5.4.
+    Source: Fan et al. 2018.
 
     In other libraries: `TopKLogitsWarper` of `transformers`.
     """
@@ -113,7 +113,7 @@ def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, 
         logits: `[*row vocab]`.
         p: 0 (everything) .. 1 (the likeliest alone).
 
-    Source: Nguyen et al. 2025, section 3.
+    Source: Nguyen et al. 2025.
 
     In other libraries: `MinPLogitsWarper` of `transformers`.
     """
@@ -134,7 +134,7 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor
         logits: `[*row vocab]`.
         p: 0 (the most typical alone) .. 1 (everything).
 
-    Source: Meister et al. 2023, section 4.
+    Source: Meister et al. 2023.
 
     In other libraries: `TypicalLogitsWarper` of `transformers`.
     """
@@ -284,16 +284,16 @@ def row_seeds(seed: Seed, rows: int) -> Int[Tensor, " row"]:
     Raises:
         ValueError: if a seed is no whole number of at least 0, or their number is not `rows`.
     """
-    if isinstance(seed, torch.Generator):
-        return torch.randint(2**32, (rows,), generator=seed, device=seed.device).cpu()
     if isinstance(seed, Tensor | Sequence) and not isinstance(seed, str):
         seeds = torch.as_tensor(seed).cpu()
         check_shapes(seed=(seeds, "row"), row=rows)
         for each in seeds.tolist():
             check_whole(0, seed=each)
         return seeds & LOW
-    check_whole(0, seed=seed)
-    return row_seeds(torch.Generator().manual_seed(seed), rows)
+    if not isinstance(seed, torch.Generator):
+        check_whole(0, seed=seed)
+        seed = torch.Generator().manual_seed(int(seed))
+    return torch.randint(LOW + 1, (rows,), generator=seed, device=seed.device).cpu()
 
 
 class Samples(NamedTuple):
@@ -330,10 +330,11 @@ def sample(
 ) -> Samples:
     """Draw the next token, read it, draw the next, and so on; each row until it has ended.
 
-        token_t ~ softmax(how(log P(token | tokens before t)))
+        token_t ~ softmax(how(u_t))
 
-    Padding and the start token are never drawn, as in `beam_search`. One pass over the beginning
-    serves all its samples. A row draws the same in any batch, but for the rounding of its scores.
+    with u_t `[row vocab]` the scores of a model that has read all tokens before t. Padding and the
+    start token are never drawn, as in `beam_search`. One pass over the beginning serves all its
+    samples. A row draws the same in any batch, but for the rounding of its scores.
 
     Args:
         step: `step(tokens, state) -> logits, state`, as for `beam_search`; where there is a mask,
@@ -362,8 +363,8 @@ def sample(
     barred = list({vocab.pad, vocab.bos} - {vocab.eos})
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
-        rows = torch.arange(len(start), device=start.device).repeat_interleave(n)
-        logits, state, start, mask = (pick(each, rows) for each in (logits, state, start, mask))
+        each = torch.arange(len(start), device=start.device).repeat_interleave(n)
+        logits, state, start, mask = (pick(one, each) for one in (logits, state, start, mask))
     read, found = start, []
     ended = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     for i in range(max_len):
@@ -385,8 +386,9 @@ def sample(
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
         written = read[:, start.shape[1] :]
         ended = ended | (token == vocab.eos)
-        over = [e or enough(row) for e, row in zip(ended.tolist(), written.tolist(), strict=True)]
-        ended = torch.tensor(over, device=ended.device)
+        if stop:
+            rows = zip(ended.tolist(), written.tolist(), strict=True)
+            ended = torch.tensor([e or enough(row) for e, row in rows], device=ended.device)
         if ended.all():
             break
     return Samples(written, *torch.stack(found, -1).unbind(1))
