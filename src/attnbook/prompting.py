@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnbook.checks import check_choice, check_whole
+from attnbook.checks import check_choice, check_ids, check_whole
 from attnbook.decoding import pick
 from attnbook.transformer import TransformerDecoder
 
@@ -72,9 +72,11 @@ def next_logp(
         `[row word]` natural logarithms of probabilities among all tokens, in the order of the rows.
 
     Raises:
-        ValueError: if there is no row, a row is empty, or `batch_size` is below 1.
+        ValueError: if there is no row, a row is empty, `words` are no ids of the model's tokens, or
+            `batch_size` is below 1.
     """
     check_whole(1, batch_size=batch_size)
+    check_ids("words", torch.tensor(words), len(model.vocab), "word")
     if not rows or not all(rows):
         raise ValueError("rows must be at least one, each with at least one token")
     columns = zip(*(row[:-1] for row in rows), strict=False)  # a token is left to be read

@@ -1,0 +1,74 @@
+"""Minimal pairs of agreement: a beginning, and a verb of the right and of the wrong number.
+
+"The keys to the cabinet" goes on with "are", not with "is". The words are drawn, so that no text
+holds all of these sentences; what they say makes little sense.
+"""
+
+import random
+from typing import NamedTuple
+
+from attnbook.checks import check_choice, check_whole
+
+NOUNS = (
+    *("officer", "citizen", "farmer", "teacher", "lawyer", "neighbor", "worker", "soldier"),
+    *("ship", "letter", "road", "school", "bank", "house", "report", "court"),
+)
+VERBS = (("is", "are"), ("was", "were"), ("has", "have"))
+OTHERS = {"near": ("near", "behind", "beside", "above"), "saw": ("saw", "found", "followed")}
+FORMS = {  # N is the subject, A a noun that may attract
+    "simple": "The N",
+    "opening": "Near the A, the N",
+    "preposition": "The N near the A",
+    "relative": "The N that the A saw",
+    "long": "The N that the A saw near the A near the A",
+}
+
+
+class Pair(NamedTuple):
+    """A beginning, and two verbs of which one agrees.
+
+    Attributes:
+        start: the text up to the verb.
+        right, wrong: the verb in the number of the subject, and in the other, with their space.
+    """
+
+    start: str
+    right: str
+    wrong: str
+
+
+def pairs(form: str, n: int, seed: int, *, attracted: bool = False) -> list[Pair]:
+    """Beginnings of one form, in turns with a subject in the singular and in the plural.
+
+    Args:
+        form: one of `FORMS`.
+        n: how many.
+        seed: of the words.
+        attracted: whether all other nouns have the other number than the subject; else they have
+            the same.
+
+    Raises:
+        ValueError: if there is no such form, n is below 1, or other nouns are to attract in a form
+            that has none.
+
+    Source: Linzen et al. 2016, section 2; Marvin and Linzen 2018, section 4.
+    """
+    check_choice(FORMS, form=form)
+    check_whole(1, n=n)
+    if attracted and "A" not in FORMS[form]:
+        raise ValueError(f"attracted must be False where no other noun is, got form {form!r}")
+    rng, found = random.Random(f"agreement {form} {seed}"), []
+    for i in range(n):
+        plural, words = i % 2, FORMS[form].split()
+        nouns = iter(rng.sample(NOUNS, len(words)))
+        for at, word in enumerate(words):
+            kind, comma = word.strip(","), word[len(word.strip(",")) :]
+            if kind in ("N", "A"):
+                many = plural ^ (attracted and kind == "A")
+                words[at] = next(nouns) + "s" * many + comma
+            elif kind.lower() in OTHERS:
+                drawn = rng.choice(OTHERS[kind.lower()])
+                words[at] = drawn if kind.islower() else drawn.capitalize()
+        verbs = rng.choice(VERBS)
+        found.append(Pair(" ".join(words), f" {verbs[plural]}", f" {verbs[1 - plural]}"))
+    return found
