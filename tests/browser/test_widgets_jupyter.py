@@ -451,7 +451,7 @@ def test_weights_come_from_the_kernel_and_are_not_stored(lab: Lab) -> None:
 PLAYGROUND = """
 from attnbook.widgets import Playground
 from tests.tiny_gpt import tiny_gpt
-play = Playground("We must ask the", weights=tiny_gpt())
+play = Playground("We must ask the", weights=tiny_gpt(), unfolded=["filters"])
 drawn = play.answer["drawn"]["which"]
 display(play)
 """
