@@ -24,6 +24,12 @@ test("format writes what Python's f-string writes", () => {
   assert.equal(math.format(NaN), "nan");
 });
 
+test("grouped writes whole numbers as an English page does", () => {
+  for (const n of [0, 7, 999, 1000, 12345, 999999, 1234567, -1000, -123]) {
+    assert.equal(math.grouped(n), n.toLocaleString("en"));
+  }
+});
+
 test("within keeps what lies between, and gives the nearer end for the rest", () => {
   assert.deepEqual([-3, -1, 0.25, 2, 7].map((x) => math.within(x, -1, 2)), [-1, -1, 0.25, 2, 2]);
 });

@@ -7,7 +7,7 @@ import {
 import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
 import { drawAnswer, makeChart, makeMaps } from "./laboratory_view.js";
-import { format } from "./math.js";
+import { format, grouped } from "./math.js";
 import { h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const SLICE = 80, LOOKS = 300; // ms of training between two answers of a worker, and between two looks into the model
@@ -198,7 +198,7 @@ function render({ model, el }) {
     step.disabled = running && (!active.paused || active.students.length > 1);
     five.disabled = running;
     [halt.hidden, text.hidden, kept.hidden] = [!running, settings.task !== "text", !runs.length];
-    if (text !== document.activeElement) text.value = model.get("text");
+    if (text !== document.activeElement && text.value !== model.get("text")) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
     bets.draw(running ? null : rival(runs, settings.task));
     const set = running || !runs.length ? [] : changes(settings, runs.at(-1).settings);
@@ -207,7 +207,7 @@ function render({ model, el }) {
     drawCurves(settings, running);
     ledger.draw(runs, lookOf);
     const made = active?.run.settings === settings && active.size;
-    note.textContent = (made ? `${made.toLocaleString("en")} parameters, rows of ${active.length} tokens. ` : "")
+    note.textContent = (made ? `${grouped(made)} parameters, rows of ${active.length} tokens. ` : "")
       + (settings.causal ? "" : LEAK);
     drawAnswer(answer, seen);
   }

@@ -1,5 +1,5 @@
 // What MaskedWords makes of an answer of the engine; no DOM.
-import { largest, softmax } from "./math.js";
+import { grouped, largest, softmax } from "./math.js";
 
 // Which words are hidden when a text was edited: those before and after the words that changed, and as many words
 // in between, if their number is the same.
@@ -48,5 +48,5 @@ export function mean(weights, on) {
 // 1st, 2nd, 3rd, 4th; 11th, 12th, 13th.
 export function ordinal(n) {
   const teen = n % 100 > 10 && n % 100 < 14;
-  return n.toLocaleString("en") + ((!teen && { 1: "st", 2: "nd", 3: "rd" }[n % 10]) || "th");
+  return grouped(n) + ((!teen && { 1: "st", 2: "nd", 3: "rd" }[n % 10]) || "th");
 }

@@ -1,6 +1,6 @@
 // The parts of MaskedWords on the page: the words as buttons, the likely words as bars, the heads as a table.
 import { ordinal } from "./masked.js";
-import { format, visible } from "./math.js";
+import { format, grouped, visible } from "./math.js";
 import { h, token } from "./ui.js";
 
 const FEW = 6; // words of a remark
@@ -81,7 +81,7 @@ export function makeBars({ hidden, name, own, rank }, best, others, full, then) 
     h("p", { className: "attn-instead" }, "instead of ", token(visible(name))),
     h("ul", { className: "attn-likely", role: "list" },
       ...best.map(line),
-      h("li", {}, h("span", {}, `${others.toLocaleString("en")} others`), h("span"), h("b", {}, share(rest)))),
+      h("li", {}, h("span", {}, `${grouped(others)} others`), h("span"), h("b", {}, share(rest)))),
     h("p", { className: "attn-note" }, token(visible(hidden)), ` itself: ${share(own)}, ${ordinal(rank)}`,
       was === undefined ? "" : ` (before: ${share(was)})`));
 }

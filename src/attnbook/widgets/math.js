@@ -10,6 +10,9 @@ export function format(x, digits = 3) {
   return x < 0 && Number(text) !== 0 ? "-" + text : text;
 }
 
+// A whole number with commas. The page's own `toLocaleString` takes 10 to 25 ms when it is first asked.
+export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+
 // x, or the end of low..high that it lies beyond.
 export const within = (x, low, high) => Math.min(high, Math.max(low, x));
 

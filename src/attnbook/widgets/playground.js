@@ -1,9 +1,9 @@
 // Playground: a GPT in the page. It says what could come next, filters cut that, and a number picks from the rest.
-import { format, fromSlider, toSlider, visible, within } from "./math.js";
+import { format, fromSlider, grouped, toSlider, visible, within } from "./math.js";
 import { summon } from "./model.js";
 import { LAST_STEP, branch, kAt, merged, outlook, stepOf, surprises } from "./playground_row.js";
 import { makeInside, makePlaces } from "./playground_inside.js";
-import { count, makeBars, makeDraw, makeText, share } from "./playground_view.js";
+import { makeBars, makeDraw, makeText, share } from "./playground_view.js";
 import { slider } from "./plot.js";
 import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
@@ -223,7 +223,7 @@ function render({ model, el }) {
       : t > 1 ? "Above 1: the unlikely get a chance." : "At 1 as the model says.";
     for (const [name, stage, on] of [["top_k", "topK", k > 0], ["top_p", "topP", p < 1], ["min_p", "minP", m > 0]]) {
       const { count: n, mass } = stages[stage];
-      const told = `leaves ${count(n)} of ${count(size)}, ${format(mass)} of the probability`;
+      const told = `leaves ${grouped(n)} of ${grouped(size)}, ${format(mass)} of the probability`;
       after[name].textContent = on ? told : "off";
     }
   }

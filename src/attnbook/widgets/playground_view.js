@@ -1,12 +1,11 @@
 // The parts of Playground on the page: the text as tokens, the bars of what could come next, the draw.
-import { format, visible } from "./math.js";
+import { format, grouped, visible } from "./math.js";
 import { h, token } from "./ui.js";
 
 const FULL = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
 const WIDE = 0.07; // a share that has room for its name
 const MOST_BITS = 12; // from here on a token is as dark as can be
 export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
-export const count = (n) => n.toLocaleString("en");
 
 // Children of a node for these items: those that are as they were, by their keys, stay.
 export function fill(node, items, key, make) {
@@ -95,12 +94,12 @@ export function makeBars(take) {
       made.said.textContent = (cut ? ", cut" : "") + (which === here ? ", stands here" : "") + (hit ? ", drawn" : "");
     });
     const rest = Math.max(0, rows.reduce((sum, { p }) => sum - p, 1)), kept = Math.max(0, left - rows.length);
-    others.children[0].textContent = `${count(size - rows.length)} others`;
-    others.children[1].textContent = kept === size - rows.length ? "" : `${count(kept)} of them left`;
+    others.children[0].textContent = `${grouped(size - rows.length)} others`;
+    others.children[1].textContent = kept === size - rows.length ? "" : `${grouped(kept)} of them left`;
     others.children[2].textContent = share(rest);
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
-    const gone = ` Cut: ${count(size - left)} of ${count(size)} tokens; those left share what they had (light).`;
+    const gone = ` Cut: ${grouped(size - left)} of ${grouped(size)} tokens; those left share what they had (light).`;
     scale.textContent = `A full bar is ${full}.` + (left < size ? gone : "");
   }
   return { node, draw };

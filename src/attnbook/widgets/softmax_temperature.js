@@ -1,6 +1,7 @@
 // SoftmaxTemperature: bars of softmax(logits / t), the curve of their entropy over t, logits to drag.
 import {
-  COLDEST, HOTTEST, entropy, format, fromSlider, largest, packLogits, softmax, toSlider, unpackLogits, visible, within,
+  COLDEST, HOTTEST, entropy, format, fromSlider, grouped, largest, packLogits, softmax, toSlider, unpackLogits,
+  visible, within,
 } from "./math.js";
 import { h, live, onceAFrame, put, select, stateControls, svg, token } from "./ui.js";
 
@@ -32,7 +33,7 @@ function render({ model, el }) {
   const line = svg("polyline", { class: "attn-curve" });
   const dot = h("i", { className: "attn-dot" });
   const caption = `Entropy by temperature; dashed: ${format(mostBits, 2)} bits, `
-    + `all ${labels.length.toLocaleString("en")} equally likely`;
+    + `all ${grouped(labels.length)} equally likely`;
   const curve = h("div", { className: "attn-plot", "aria-hidden": "true" },
     svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot);
   const ticks = h("div", { className: "attn-ticks", "aria-hidden": "true" }, ...TICKS.map((t) => {
@@ -101,7 +102,7 @@ function render({ model, el }) {
       })] : [];
       return makeBar(i, text, drag);
     });
-    others = many ? makeBar(-1, `${(labels.length - top).toLocaleString("en")} others`, []) : null;
+    others = many ? makeBar(-1, `${grouped(labels.length - top)} others`, []) : null;
     list.replaceChildren(...bars.map((bar) => bar.item), ...(others ? [others.item] : []));
   }
   function makeBar(i, text, drag) {
