@@ -362,6 +362,7 @@ def test_a_draw_is_where_the_number_falls() -> None:
     assert draw(logits, numbers).tolist() == [0, 0, 2, 2, 3, 4, 4]
     last = torch.tensor([[0.0, -INF, -INF]]).expand(7, 3)
     assert draw(last, numbers).tolist() == [0] * 7
+    assert draw(last.flip(1), numbers).tolist() == [2] * 7
 
 
 def test_seeds_of_rows() -> None:
@@ -495,6 +496,7 @@ def test_each_row_stops_alone() -> None:
     assert text([encode("bd")]) == ["abcabd", "ab.___", "hbd___"]
     assert text([encode("bd"), encode("abc"), encode("b")]) == ["ab", "ab", "hb"]
     assert text([encode("abcabdh"), encode("c")]) == ["abc____", "ab.____", "hbdhhh."]
+    assert text([[BOS, *encode("a")]]) == text()  # which looks at what was written alone
     assert text(lambda ids: len(ids) == 3) == ["abc", "ab.", "hbd"]
     asked = []
     text(lambda ids: bool(asked.append(ids)))

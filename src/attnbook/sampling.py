@@ -39,7 +39,9 @@ def _checked(logits: Tensor) -> Tensor:
 
 
 def temperature(logits: Float[Tensor, "*row vocab"], t: float | int) -> Float[Tensor, "*row vocab"]:
-    """Sharper below 1, flatter above: P(token) = softmax(u / t).
+    """Sharper below 1, flatter above.
+
+        P(token) = softmax(u / t)
 
     The highest of u is taken away first, which changes no probability: nothing overflows. At t = 0
     the likeliest token stays alone; of several that are alike the first, as `argmax` chooses.
