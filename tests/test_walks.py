@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from attnbook.bert import Bert
 from attnbook.config import BERT, TransformerConfig
+from attnbook.decoding import beam_search
 from attnbook.drawing import Stroke
 from attnbook.sampling import Sampling, draw
 from attnbook.tokenizers import BytePair, WordPiece
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks import input_layout, masked_word, next_token, one_draw
+from attnbook.walks import beam_tree, input_layout, masked_word, next_token, one_draw
 from attnbook.widgets import Drawing
 
 TEXT = "we must ask the people to keep the peace"
@@ -176,9 +177,9 @@ def test_what_can_not_be_walked_is_refused(change: dict[str, Any], says: str) ->
         masked_word(bert(POST), TOKENIZER, **{"words": "we [MASK]", **change})
 
 
-def small_gpt() -> tuple[TransformerDecoder, BytePair]:
+def small_gpt(seed: int = 0) -> tuple[TransformerDecoder, BytePair]:
     tokenizer = BytePair.train([TEXT] * 3, 280)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     model = TransformerDecoder(tokenizer.vocab, TransformerConfig(20, 4, 14, 2)).eval()
     return model, tokenizer
 
@@ -283,3 +284,84 @@ def test_a_draw_that_can_not_be_shown_is_refused(change: dict[str, Any], says: s
     options: dict[str, Any] = {"how": Sampling(top_k=3), "number": 0.5, **change}
     with pytest.raises(ValueError, match=says):
         one_draw(*small_gpt(), "we must", **options)
+
+
+def test_a_beam_tree_shows_what_beam_search_does() -> None:
+    model, tokenizer = small_gpt(7)
+    for penalty in (0.0, 0.8):
+        tree = beam_tree(model, tokenizer, "we must", beam=3, max_len=4, length_penalty=penalty)
+        ids = torch.tensor([tokenizer.encode("we must")])
+        beams: list[tuple[list[int], float]] = [([], 0.0)]
+        for n in range(1, 5):
+            found = []
+            for path, total in beams:
+                row = model(torch.tensor([[*ids[0].tolist(), *path]]))[0, -1].log_softmax(-1)
+                found += [([*path, i], total + p.item()) for i, p in enumerate(row)]
+            barred = {tokenizer.vocab.pad, tokenizer.vocab.bos} - {tokenizer.vocab.eos}
+            found = [each for each in found if each[0][-1] not in barred]
+            found.sort(key=lambda each: each[1] / n**penalty, reverse=True)
+            beams, lost = found[:3], found[3:5]
+            for name, some in (("kept", beams), ("dropped", lost)):
+                shown = sorted(drawn(tree, f"{name}{n}sum").flatten().tolist())
+                assert shown == pytest.approx(sorted(total for _, total in some), abs=1e-4)
+                if penalty:
+                    shown = sorted(drawn(tree, f"{name}{n}score").flatten().tolist())
+                    scores = sorted(total / n**penalty for _, total in some)
+                    assert shown == pytest.approx(scores, abs=1e-4)
+        best = model.generate(ids, 4, beam=3, length_penalty=penalty)
+        greedy = model.generate(ids, 4)
+        for name, each in (("winner", best), ("greedy", greedy)):
+            assert tree.values(f"{name}sum").item() == pytest.approx(each.scores.item(), abs=1e-5)
+        assert best.tokens[0].tolist() == beams[0][0]
+        way = next(step for step in tree.steps if "its way" in step["caption"])["parts"]
+        last, slot = way[-1].split(".")
+        won = drawn(tree, f"{last}sum")[int(slot)].item()
+        assert won == pytest.approx(beams[0][1], abs=1e-4)
+        assert len(way) == 4 and len(tree.steps) == 8 and tree.png()
+
+
+def test_what_a_beam_tree_says_of_greedy_search() -> None:
+    """Overtaken, dropped, leading again: against where the greedy beginning stands."""
+    said = set()
+    for seed in range(12):
+        model, tokenizer = small_gpt(seed)
+        tree = beam_tree(model, tokenizer, "we must", beam=2, max_len=4)
+        ids = torch.tensor([tokenizer.encode("we must")])
+        ways: list[list[list[int]]] = [[[]]]
+
+        def watch(_: Tensor, ranked: Tensor, best: Tensor, ways: Any = ways) -> None:
+            size, before = ranked.shape[-1], ways[-1]
+            ways.append([[*before[i // size], i % size] for i in best[0].tolist()])
+
+        _, state = model.step(ids[:, :-1], model.start())
+        vocab = model.vocab
+        found = beam_search(model.step, state, ids[:, -1:], 4, vocab, beam=2, watch=watch)
+        assert found.tokens[0].tolist() in ways[-1]
+        greedy, rank = model.generate(ids, 4).tokens[0].tolist(), 0
+        for n, way in enumerate(ways[1:], 1):
+            now = way.index(greedy[:n]) if greedy[:n] in way else -1
+            word = ""
+            if now != rank and rank >= 0:
+                word = (
+                    "among the dropped" if now < 0 else "leads again" if now == 0 else "overtaken"
+                )
+            caption, rank = tree.steps[n]["caption"], now
+            assert (word in caption) and (word or "The greedy" not in caption)
+            said.add(word)
+    assert {"", "overtaken", "among the dropped"} <= said
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"beam": 1}, "beam must be a whole number of at least 2, got 1"),
+        ({"beam": 5}, "beam must be at most 4 and max_len 7, got 5 and 3"),
+        ({"max_len": 8}, "beam must be at most 4 and max_len 7, got 3 and 8"),
+        ({"words": ""}, "words must have at least one token, got none"),
+        ({"length_penalty": -1.0}, "length_penalty must be finite, at least 0, got -1"),
+    ],
+)
+def test_what_a_beam_tree_refuses(given: dict[str, Any], says: str) -> None:
+    model, tokenizer = small_gpt()
+    with pytest.raises(ValueError, match=says):
+        beam_tree(model, tokenizer, **{"words": "we must", "max_len": 3, **given})

@@ -61,6 +61,7 @@ def beam_search(
     *,
     beam: int = 1,
     length_penalty: float = 0.0,
+    watch: Callable[[Tensor, Tensor, Tensor], None] | None = None,
 ) -> Hypotheses:
     """Keep the `beam` best beginnings of each sentence, lengthen each by each word, and so on.
 
@@ -79,6 +80,9 @@ def beam_search(
         vocab: says which tokens are padding, start and end.
         beam: number of hypotheses that are kept.
         length_penalty: 0 compares sums of log-probabilities, 1 their mean over tokens.
+        watch: told of each step the sums of all lengthened beginnings, their scores, both
+            `[batch hypothesis vocab]`, and which stay: `[batch beam]` places in `[hypothesis
+            vocab]`, the best first.
 
     Raises:
         ValueError: if `start` holds no token ids, beam or max_len is below 1, beam is above the
@@ -116,6 +120,8 @@ def beam_search(
         if length_penalty:  # a large one may be inf
             ranked = (total / lengths[..., None] ** length_penalty).masked_fill(total == -inf, -inf)
         best = ranked.flatten(1).topk(beam, dim=-1).indices  # [batch beam]
+        if watch is not None:
+            watch(total, ranked, best)
         sums, word = total.flatten(1).gather(1, best), best
         if beam > 1:
             before, word = best // len(vocab), best % len(vocab)

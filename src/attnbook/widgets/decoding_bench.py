@@ -179,8 +179,9 @@ class DecodingBench(Widget):
         for n in range(self._steps + 1):
             rows = dict(zip(paths, logits.double().log_softmax(-1), strict=True))
             found |= {path: _stored(logp.numpy(), keep) for path, logp in rows.items()}
+            # what else could be pressed
             others = rows[walks[0]].topk(SHOWN if n == 0 else 3).indices if walks[0] in rows else ()
-            grown = [(*walks[0], int(i)) for i in others]  # what else could be pressed
+            grown: list[tuple[int, ...]] = [(*walks[0], int(i)) for i in others]
             for k, (how, seed) in enumerate([(Sampling(temperature=0), 0), *draws]):
                 if walks[k] in rows:
                     walks[k] = (*walks[k], drawn(rows[walks[k]], how, number(seed, n)))
@@ -229,12 +230,11 @@ class DecodingBench(Widget):
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
         """The page's message for a place: all its log-probabilities and, once, all names."""
-        path = content.get("path") if isinstance(content, dict) else None
-        size = self.sizes["vocab"]
-        ids = path if isinstance(path, list) else [None]
-        if len(ids) > self.sizes["room"] or not all(
-            isinstance(i, int) and 0 <= i < size for i in ids
-        ):
+        ids = content.get("path") if isinstance(content, dict) else None
+        size, room = self.sizes["vocab"], self.sizes["room"]
+        if not isinstance(ids, list) or len(ids) > room:
+            return
+        if not all(isinstance(i, int) and 0 <= i < size for i in ids):
             return
         names = self._names([*range(size)]) if content.get("names") else None
         logp = self._logp(ids).numpy().astype("<f4")
