@@ -369,3 +369,21 @@ def test_the_checks_also_judge_functions_of_this_process(capsys):
 def test_wrong_arguments_are_named(arguments, said):
     with pytest.raises(SystemExit, match=said):
         grade.main([*arguments, f"--solutions={SOLUTIONS}"])
+
+
+@pytest.mark.full
+def test_nbgraders_own_commands_give_the_same_points(tmp_path):
+    for where in ("source/a1", "submitted/ada/a1", "submitted/bob/a1"):
+        (tmp_path / where).mkdir(parents=True)
+    (tmp_path / "source/a1/a1.ipynb").write_bytes((SOLUTIONS / "a1.ipynb").read_bytes())
+    (tmp_path / "submitted/ada/a1/a1.ipynb").write_text(json.dumps(notebook()))
+    (tmp_path / "submitted/bob/a1/a1.ipynb").write_text(json.dumps(notebook(**{TASK: WRONG})))
+    for command in ("generate_assignment a1", "autograde a1 --create", "export"):
+        run = [sys.executable, "-m", "nbgrader", *command.split()]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    released = json.loads((tmp_path / "release/a1/a1.ipynb").read_text())
+    ours = json.loads((BOOK / "assignments" / "a1.ipynb").read_text())
+    assert [c["source"] for c in released["cells"]] == [c["source"] for c in ours["cells"]]
+    rows = csv.DictReader((tmp_path / "grades.csv").open())
+    assert {r["student_id"]: float(r["score"]) for r in rows} == {"ada": MOST, "bob": MOST - WORTH}
