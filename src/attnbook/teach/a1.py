@@ -10,20 +10,15 @@ import torch
 from torch import Tensor
 
 from attnbook.masks import padding_mask
-from attnbook.teach.judging import holds, number, right, same
+from attnbook.teach.judging import holds, number, numbers, right, same
 
 Answer = Callable[..., Any]
-
-
-def _numbers(seed: int) -> Callable[..., Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return lambda *sizes: torch.randn(*sizes, generator=generator)
 
 
 def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
     """The state at the last word of each sentence, behind which there may be padding."""
     n = torch.tensor(lengths)
-    states = _numbers(seed)(len(lengths), max(lengths), 4)
+    states = numbers(seed)(len(lengths), max(lengths), 4)
     rows = torch.arange(len(lengths))
     got = same(
         answer(states, n),
@@ -47,7 +42,7 @@ def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5,
 def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """How well each query fits each key: their dot product."""
     batch, queries, keys, d = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     q, k = some(batch, queries, d), some(batch, keys, d)
     want = torch.einsum("bqd,bkd->bqk", q, k)
     got = same(
@@ -70,7 +65,7 @@ def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
 def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)) -> None:
     """The product with a matrix between query and key."""
     batch, queries, keys, d_query, d_key = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     q, k, w = some(batch, queries, d_query), some(batch, keys, d_key), some(d_query, d_key)
     want = torch.einsum("bqi,ij,bkj->bqk", q, w, k)
     square = some(d_query, d_query)
@@ -108,7 +103,7 @@ def additive_scores(
 ) -> None:
     """Bahdanau's score: a small network reads query and key."""
     batch, queries, keys, d, hidden = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     q, k = some(batch, queries, d), some(batch, keys, d)
     w, u, v = some(hidden, d), some(hidden, d), some(hidden)
     inner = (
@@ -138,7 +133,7 @@ def additive_scores(
 def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5)) -> None:
     """A softmax over the keys that may be attended to; True means: may."""
     batch, queries, keys = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     scores = some(batch, queries, keys)
     may = some(batch, queries, keys) > -0.3
     may[..., 0], may[0, 1] = True, False  # one query may attend to nothing
@@ -189,7 +184,7 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
 def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """The mean of the values, weighted."""
     batch, queries, keys, d = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     weights, values = some(batch, queries, keys).softmax(-1), some(batch, keys, d)
     best = weights.argmax(-1)
     got = same(
@@ -217,7 +212,7 @@ def decoder_step(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
 ) -> None:
     """One look of a decoder: from its state and the memory to a context and the weights."""
-    some = _numbers(seed)
+    some = numbers(seed)
     source = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
     for row, n in enumerate(lengths):
         source[row, :n] = 1
@@ -261,7 +256,7 @@ def decoder_step(
 def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (40, 7)) -> None:
     """The share of target words that attend most to another word than the right one."""
     words, keys = sizes
-    some = _numbers(seed)
+    some = numbers(seed)
     weights = some(words, keys).softmax(-1)
     gold = some(words, keys).argmax(-1)
     gold[: words // 3] = weights[: words // 3].argmax(-1)

@@ -7,6 +7,12 @@ import torch
 from torch import Tensor
 
 
+def numbers(seed: int) -> Callable[..., Tensor]:
+    """Normal random numbers of a seed: call it with the sizes of a tensor."""
+    generator = torch.Generator().manual_seed(seed)
+    return lambda *sizes: torch.randn(*sizes, generator=generator)
+
+
 class AnswerError(AssertionError):
     """An answer that is not right; the message says why."""
 
@@ -52,7 +58,7 @@ def same(
     if got.is_floating_point() != want.is_floating_point() or (want.dtype == torch.bool) != (
         got.dtype == torch.bool
     ):
-        raise AnswerError(f"{name} must hold numbers of type {want.dtype}, got {got.dtype}")
+        raise AnswerError(f"{name} must be of type {want.dtype}, got {got.dtype}{causes}")
     strange = got.isnan() & ~want.isnan() if got.is_floating_point() else got != got
     if strange.any():
         where = _place(strange, axes)
