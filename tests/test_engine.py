@@ -126,26 +126,26 @@ def same(told: dict[str, Any], tensor: Tensor, slack: float = 1e-4) -> None:
 
 # ---- the stack, by configuration
 
+MODERN = replace(
+    SMALL,
+    normalizer="rms",
+    activation="silu",
+    gated=True,
+    positions="rotary",
+    n_heads=6,
+    n_kv_heads=2,
+    d_head=10,
+    bias=False,
+    qk_norm=True,
+    embedding_scale=False,
+)
 CONFIGS = {
     "bert": replace(BERT, d_model=24, n_heads=3, d_ff=20, n_layers=3, max_len=13),
     "pre": replace(SMALL, activation="gelu_tanh", positions="learned"),
     "no norm": replace(SMALL, norm="none", activation="relu2", n_layers=1),
     "no network": replace(SMALL, d_ff=0, final_norm=False, positions="none"),
     "no residual": replace(SMALL, residual=False, norm="post", final_norm=True),
-    "llama": replace(
-        SMALL,
-        normalizer="rms",
-        activation="silu",
-        gated=True,
-        positions="rotary",
-        n_heads=6,
-        n_kv_heads=2,
-        d_head=10,
-        bias=False,
-        qk_norm=True,
-        embedding_scale=False,
-        rotary_base=100.0,
-    ),
+    "llama": replace(MODERN, rotary_base=100.0),
     "interleaved": replace(SMALL, positions="rotary", rotary_pairing="interleaved"),
     "alibi": replace(SMALL, positions="alibi", n_segments=3, embedding_norm=True),
 }

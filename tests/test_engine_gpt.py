@@ -24,7 +24,7 @@ from attnbook.tokenizers import BytePair
 from attnbook.training import train
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Sequences
-from tests.test_engine import SENTENCES, SMALL, array, node, same, shaken, written
+from tests.test_engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
 
 TEXTS = [
     *SENTENCES,
@@ -107,19 +107,6 @@ def test_a_character_comes_with_the_last_of_its_bytes() -> None:
 
 # ---- scores
 
-MODERN = replace(
-    SMALL,
-    normalizer="rms",
-    activation="silu",
-    gated=True,
-    positions="rotary",
-    n_heads=6,
-    n_kv_heads=2,
-    d_head=10,
-    bias=False,
-    qk_norm=True,
-    embedding_scale=False,
-)
 CONFIGS = {
     "gpt-2": replace(GPT_2, d_model=24, n_heads=3, d_ff=20, n_layers=3, max_len=13),
     "modern": MODERN,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
@@ -12,6 +13,7 @@ from attnbook.bert import Bert
 from attnbook.config import BERT
 from attnbook.int8 import save_int8
 from attnbook.tokenizers import WordPiece
+from attnbook.transformer import TransformerDecoder
 
 NAME = "tiny"
 WORDS = "we must ask the people of this country to keep the peace and its cats ."
@@ -21,14 +23,18 @@ CONFIG = replace(BERT, d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=24)
 @cache
 def tiny_bert() -> Path:
     """The file; it knows the words of `WORDS` and, of others, the letters."""
+    tokenizer = WordPiece.train([WORDS] * 2, 160)
+    return kept(Bert(tokenizer.vocab, CONFIG), tokenizer, NAME, 0.3)
+
+
+def kept(model: Bert | TransformerDecoder, tokenizer: Any, name: str, std: float) -> Path:
+    """A file with the model, whose numbers are drawn; it is gone when Python ends."""
     folder = TemporaryDirectory()
     atexit.register(folder.cleanup)
-    tokenizer = WordPiece.train([WORDS] * 2, 160)
-    model = Bert(tokenizer.vocab, CONFIG)
     generator = torch.Generator().manual_seed(3)
-    for name, parameter in model.named_parameters():
-        norm = "norm" in name and name.endswith("weight")
-        torch.nn.init.normal_(parameter, float(norm), 0.3, generator=generator)
-    file = Path(folder.name) / f"{NAME}.safetensors"
+    for path, parameter in model.named_parameters():
+        norm = "norm" in path and path.endswith("weight")
+        torch.nn.init.normal_(parameter, float(norm), std, generator=generator)
+    file = Path(folder.name) / f"{name}.safetensors"
     save_int8(file, model, tokenizer)
     return file

@@ -1,16 +1,12 @@
 """A small GPT with weights that no one trained, in the file that the page reads."""
 
-import atexit
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import torch
 
 from attnbook.config import TransformerConfig
-from attnbook.int8 import save_int8
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
+from tests.tiny_bert import kept
 
 NAME = "tiny_gpt"
 WORDS = "We must ask the people of this country to keep the peace, and its cats."
@@ -32,14 +28,5 @@ CONFIG = TransformerConfig(
 @cache
 def tiny_gpt() -> Path:
     """The file; it knows the words of `WORDS` and, of others, the bytes."""
-    folder = TemporaryDirectory()
-    atexit.register(folder.cleanup)
     tokenizer = BytePair.train([WORDS] * 2, 300)
-    model = TransformerDecoder(tokenizer.vocab, CONFIG)
-    generator = torch.Generator().manual_seed(3)
-    for name, parameter in model.named_parameters():
-        norm = "norm" in name and name.endswith("weight")
-        torch.nn.init.normal_(parameter, float(norm), 0.4, generator=generator)
-    file = Path(folder.name) / f"{NAME}.safetensors"
-    save_int8(file, model, tokenizer)
-    return file
+    return kept(TransformerDecoder(tokenizer.vocab, CONFIG), tokenizer, NAME, 0.4)
