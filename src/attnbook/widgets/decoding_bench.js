@@ -1,9 +1,9 @@
 // DecodingBench: a real model's distributions, a tree of them. Filters cut, a number draws, the reader goes on.
 import { branches, nearest, prospect, told, unpack } from "./decoding_tree.js";
 import { makeLines } from "./decoding_view.js";
-import { format, fromSlider, toSlider, visible, within } from "./math.js";
+import { format, fromSlider, grouped, toSlider, visible, within } from "./math.js";
 import { LAST_STEP, kAt, stepOf } from "./playground_row.js";
-import { count, makeDraw, makeText, share } from "./playground_view.js";
+import { makeDraw, makeText, share } from "./playground_view.js";
 import { slider } from "./plot.js";
 import { h, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
@@ -39,7 +39,7 @@ function render({ model, el }) {
   const shown = h("div", {}, h("div", { className: "attn-row attn-methods", role: "group", "aria-label": "Method" },
     ...ways), ...Object.values(filters).map(({ node }) => node), readout, bars.node, fell.node);
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
-  const precision = `Stored: what the model says at ${count(sizes.nodes)} places. The ${sizes.keep} likeliest tokens of`
+  const precision = `Stored: what the model says at ${grouped(sizes.nodes)} places. The ${sizes.keep} likeliest tokens of`
     + " each are exact, the others are counted in ranges: a number that needs them says “about”.";
   const state = stateControls(el, model.get("name"), read, restore);
   const root = h("div", { className: "attn attn-playground attn-bench", role: "group", "aria-label": title
@@ -120,7 +120,7 @@ function render({ model, el }) {
     take.disabled = drawn.which === undefined;
     if (drawn.which === undefined) {
       wonder();
-      said.textContent = `The number ${format(view.number)} falls among the ${count(size - sizes.keep)} others: `
+      said.textContent = `The number ${format(view.number)} falls among the ${grouped(size - sizes.keep)} others: `
         + (silent ? "which one is not stored. Draw again, or press a token." : "asking the model which …");
     }
     ways.forEach((way, n) => {
@@ -132,7 +132,7 @@ function render({ model, el }) {
     filters.top_p.set(topP, topP < 1 ? format(topP, 2) : "all");
     filters.min_p.set(minP, format(minP, 2));
     const strong = (words) => h("b", {}, words);
-    readout.replaceChildren("Left: ", strong(`${about(near.count)}${count(view.count)}`), ` of ${count(size)} tokens, which have `,
+    readout.replaceChildren("Left: ", strong(`${about(near.count)}${grouped(view.count)}`), ` of ${grouped(size)} tokens, which have `,
       strong(`${about(near.mass)}${share(mass)}`), " of the probability. Entropy: ", strong(`${format(bits[0], 2)} bits`), " as the model says, ",
       strong(`${format(bits[1], 2)} bits`), " as it is drawn.");
   }

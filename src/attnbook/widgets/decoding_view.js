@@ -1,6 +1,6 @@
 // The bars of DecodingBench: of each likely token what the model says, and what it is drawn with.
-import { visible } from "./math.js";
-import { count, share } from "./playground_view.js";
+import { grouped, visible } from "./math.js";
+import { share } from "./playground_view.js";
 import { h, token } from "./ui.js";
 
 const ENDS = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
@@ -46,7 +46,7 @@ export function makeLines(take) {
     });
     const sum = (key) => rows.reduce((rest, row) => rest - row[key], 1), kept = Math.max(0, left - rows.length);
     const about = near.count ? "about " : "", all = kept === size - rows.length;
-    const cells = [`${count(size - rows.length)} others`, all ? "all left" : `${kept ? about : ""}${count(kept)} left`,
+    const cells = [`${grouped(size - rows.length)} others`, all ? "all left" : `${kept ? about : ""}${grouped(kept)} left`,
       share(Math.max(0, sum("model"))), kept ? share(Math.max(0, sum("q"))) : "–"];
     cells.forEach((words, n) => (others.children[n].textContent = words));
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
