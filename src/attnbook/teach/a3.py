@@ -1,0 +1,290 @@
+"""Checks of assignment 3: heads, norms, a block, and how a decoder is taught.
+
+Each takes the student's function, tries it on numbers of a seed, and prints one line.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, layer_norm
+
+from attnbook.teach.judging import holds, number, numbers, right, same
+
+Answer = Callable[..., Any]
+
+
+def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
+    """The numbers of a vector, dealt out to heads."""
+    batch, n, heads, d = sizes
+    x = numbers(seed)(batch, n, heads * d)
+    apart = x.view(batch, n, heads, d)
+    got = same(
+        answer(x, heads),
+        apart.transpose(1, 2),
+        "split_heads",
+        {
+            "words are mixed: first view as [batch token head d_head], then exchange two axes":
+                x.reshape(batch, heads, n, d),
+            "a head takes every n-th number; it should take numbers that stand side by side":
+                x.view(batch, n, d, heads).permute(0, 3, 1, 2),
+            "heads come after tokens: exchange these two axes": apart,
+            "every head has the numbers of the first":
+                apart[:, :, :1].expand(-1, -1, heads, -1).transpose(1, 2),
+            "heads stand in reverse order": apart.flip(2).transpose(1, 2),
+            "the axes of tokens and numbers are exchanged": apart.permute(0, 2, 3, 1),
+        },
+        axes="batch head token d_head",
+    )  # fmt: skip
+    right("split_heads", got[0, 1, 0], seed)
+
+
+def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
+    """What the heads found, side by side in one vector."""
+    batch, heads, n, d = sizes
+    x = numbers(seed)(batch, heads, n, d)
+    want = torch.cat(x.unbind(1), dim=-1)
+    got = same(
+        answer(x),
+        want,
+        "join_heads",
+        {
+            "words are mixed: exchange the axes of heads and tokens before you flatten":
+                x.reshape(batch, n, heads * d),
+            "numbers of all heads take turns; those of a head should stand side by side":
+                x.permute(0, 2, 3, 1).reshape(batch, n, heads * d),
+            "heads are added up; they should stand side by side": x.sum(1),
+            "heads are averaged; they should stand side by side": x.mean(1),
+            "heads stand in reverse order": torch.cat(x.flip(1).unbind(1), dim=-1),
+            "heads are put one below the other, as more words": torch.cat(x.unbind(1), dim=1),
+        },
+        axes="batch token d_model",
+    )  # fmt: skip
+    right("join_heads", got[0, 0, :4], seed)
+
+
+def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
+    """Several looks at once, and a matrix that mixes what they found."""
+    batch, n, heads, d = sizes
+    some, d_model = numbers(seed), heads * d
+    x = some(batch, n, d_model)
+    w_q, w_k, w_v, w_o = (some(d_model, d_model) / d_model**0.5 for _ in range(4))
+
+    def split(x: Tensor) -> Tensor:
+        return x.unflatten(-1, (heads, d)).transpose(1, 2)
+
+    q, k, v = (split(x @ w) for w in (w_q, w_k, w_v))
+
+    def found(scores: Tensor, values: Tensor = v, w: Tensor | None = w_o, dim: int = -1) -> Tensor:
+        out = (scores.softmax(dim) @ values).transpose(1, 2).flatten(2)
+        return out if w is None else out @ w
+
+    whole = (x @ w_q) @ (x @ w_k).mT / d_model**0.5
+    got = same(
+        answer(x, w_q, w_k, w_v, w_o, heads),
+        found(q @ k.mT / d**0.5),
+        "multi_head",
+        {
+            "scores are divided by the root of d_model; a head's vectors have d_head numbers":
+                found(q @ k.mT / d_model**0.5),
+            "scores are not divided by the root of d_head": found(q @ k.mT),
+            "the last matrix is missing, which mixes what the heads found":
+                found(q @ k.mT / d**0.5, w=None),
+            "there is one head: the vectors were not split":
+                whole.softmax(-1) @ (x @ w_v) @ w_o,
+            "the softmax runs over the queries; it should run over the keys":
+                found(q @ k.mT / d**0.5, dim=-2),
+            "words and heads are mixed when the heads are joined":
+                ((q @ k.mT / d**0.5).softmax(-1) @ v).reshape(batch, n, d_model) @ w_o,
+            "heads look at each other, not words at words":
+                ((q.transpose(1, 2) @ k.transpose(1, 2).mT / d**0.5).softmax(-1)
+                 @ v.transpose(1, 2)).flatten(2) @ w_o,
+            "keys are also values": found(q @ k.mT / d**0.5, k),
+        },
+        axes="batch token d_model",
+    )  # fmt: skip
+    right("multi_head", got[0, 0, :4], seed)
+
+
+def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5)) -> None:
+    """A layer norm: each vector by itself."""
+    batch, n, d = sizes
+    some = numbers(seed)
+    x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), 0.1
+    off = x - x.mean(-1, keepdim=True)
+    var = off.square().mean(-1, keepdim=True)
+
+    def after(y: Tensor) -> Tensor:
+        return y * gain + bias
+
+    got = same(
+        answer(x, gain, bias, eps),
+        layer_norm(x, (d,), gain, bias, eps),
+        "normalize",
+        {
+            "the variance is divided by d - 1; it should be divided by d (correction=0)":
+                after(off / (x.var(-1, keepdim=True) + eps).sqrt()),
+            "eps is added to the root; it should be added below the root":
+                after(off / (var.sqrt() + eps)),
+            "eps is missing": after(off / var.sqrt()),
+            "it divides by the variance, not by its root": after(off / (var + eps)),
+            "the mean is not taken away": after(x / (var + eps).sqrt()),
+            "it runs over the words of a sentence; each word's vector is a norm's own business":
+                after((x - x.mean(1, keepdim=True))
+                      / (x.var(1, keepdim=True, correction=0) + eps).sqrt()),
+            "it runs over the whole batch":
+                after((x - x.mean()) / (x.var(correction=0) + eps).sqrt()),
+            "gain and bias are missing": off / (var + eps).sqrt(),
+            "gain and bias are exchanged": off / (var + eps).sqrt() * bias + gain,
+            "the bias is added before the gain": (off / (var + eps).sqrt() + bias) * gain,
+        },
+        axes="batch token d",
+    )  # fmt: skip
+    right("normalize", got[0, 0], seed)
+
+
+def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 7)) -> None:
+    """Two matrices with a ReLU between them, on each word alone."""
+    batch, n, d, hidden = sizes
+    some = numbers(seed)
+    x, w1, b1, w2, b2 = some(batch, n, d), some(d, hidden), some(hidden), some(hidden, d), some(d)
+    got = same(
+        answer(x, w1, b1, w2, b2),
+        (x @ w1 + b1).relu() @ w2 + b2,
+        "feed_forward",
+        {
+            "the ReLU is missing: two matrices without it are one": (x @ w1 + b1) @ w2 + b2,
+            "the ReLU stands at the end; it belongs between the matrices":
+                ((x @ w1 + b1) @ w2 + b2).relu(),
+            "there is a second ReLU at the end": ((x @ w1 + b1).relu() @ w2 + b2).relu(),
+            "the first bias is missing": (x @ w1).relu() @ w2 + b2,
+            "the second bias is missing": (x @ w1 + b1).relu() @ w2,
+            "the first bias is added behind the ReLU": ((x @ w1).relu() + b1) @ w2 + b2,
+            "x is added; that is the block's business": x + (x @ w1 + b1).relu() @ w2 + b2,
+        },
+        axes="batch token d_model",
+    )  # fmt: skip
+    right("feed_forward", got[0, 0], seed)
+
+
+def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> None:
+    """Two layers with their norms and residuals, in "pre" order."""
+    some, d = numbers(seed), sizes[-1]
+    x, m1, m2 = some(*sizes), some(d, d), some(d, d)
+    attend: Callable[[Tensor], Tensor] = lambda x: (x.cumsum(1) @ m1).tanh()  # noqa: E731
+    feed: Callable[[Tensor], Tensor] = lambda x: (x @ m2).relu()  # noqa: E731
+    norm_a: Callable[[Tensor], Tensor] = lambda x: layer_norm(x, (d,))  # noqa: E731
+    norm_f: Callable[[Tensor], Tensor] = lambda x: 2 * layer_norm(x, (d,)) + 1  # noqa: E731
+    middle = x + attend(norm_a(x))
+    post = norm_a(x + attend(x))
+    got = same(
+        answer(x, attend, feed, norm_a, norm_f),
+        middle + feed(norm_f(middle)),
+        "block",
+        {
+            "norms stand behind the sums (post-norm); they should stand before the layers":
+                norm_f(post + feed(post)),
+            "norms are missing": (x + attend(x)) + feed(x + attend(x)),
+            "x is not added to what attention gives": attend(norm_a(x))
+                + feed(norm_f(attend(norm_a(x)))),
+            "what came from attention is not added to what the network gives":
+                feed(norm_f(middle)),
+            "the sum is of normed vectors; x itself should be added":
+                norm_a(x) + attend(norm_a(x))
+                + feed(norm_f(norm_a(x) + attend(norm_a(x)))),
+            "both layers read x; the second should read what the first has made":
+                x + attend(norm_a(x)) + feed(norm_f(x)),
+            "x is added at the end again; what stands between should be added":
+                x + feed(norm_f(middle)),
+            "the network comes before attention":
+                (x + feed(norm_f(x))) + attend(norm_a(x + feed(norm_f(x)))),
+            "the norms are exchanged":
+                (x + attend(norm_f(x))) + feed(norm_a(x + attend(norm_f(x)))),
+        },
+        axes="batch token d_model",
+    )  # fmt: skip
+    right("block", got[0, 0], seed)
+
+
+def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
+    """What a decoder reads while it learns: the sentence, one place later."""
+    batch, n = sizes
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(3, 40, (batch, n), generator=generator)
+    bos = 1
+    first = torch.full((batch, 1), bos)
+    want = torch.cat([first, tokens[:, :-1]], 1)
+    got = same(
+        answer(tokens, bos),
+        want,
+        "shift",
+        {
+            "the decoder reads the word that it should guess: nothing was shifted": tokens,
+            "it is shifted to the left; the start token belongs in front":
+                torch.cat([tokens[:, 1:], first], 1),
+            "the last word came round to the front; the start token belongs there":
+                tokens.roll(1, 1),
+            "one word too many: the last word is an answer, and is not read":
+                torch.cat([first, tokens], 1),
+            "the start token has replaced the first word; it should be put before it":
+                torch.cat([first, tokens[:, 1:]], 1),
+            "the first word is missing, and there is no start token": tokens[:, 1:],
+            "the last word is missing, and there is no start token": tokens[:, :-1],
+        },
+        axes="sentence token",
+    )  # fmt: skip
+    right("shift", got[0], seed)
+
+
+def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
+    """The mean surprise, in nats, over words that are no padding."""
+    some, n, vocab, pad = numbers(seed), max(lengths), 7, 0
+    logits = some(len(lengths), n, vocab)
+    generator = torch.Generator().manual_seed(seed)
+    answers = torch.randint(1, vocab, (len(lengths), n), generator=generator)
+    answers[torch.arange(n) >= torch.tensor(lengths)[:, None]] = pad
+    each = cross_entropy(logits.mT, answers, reduction="none").double()
+    words = answers != pad
+    want = each[words].mean().item()
+    by_sentence = torch.stack([row[word].mean() for row, word in zip(each, words, strict=True)])
+    picked = logits.gather(-1, answers[..., None])[..., 0][words].double()
+    got = number(
+        answer(logits, answers, pad),
+        want,
+        "loss_of_words",
+        {
+            "padding is counted": each.mean().item(),
+            "padding costs nothing, but is divided by": (each * words).mean().item(),
+            "it is a sum; the mean is asked for": each[words].sum().item(),
+            "it is in bits; nats are asked for": want / torch.log(torch.tensor(2.0)).item(),
+            "each sentence counts alike; each word should": by_sentence.mean().item(),
+            "the sign is wrong: a loss is minus a logarithm": -want,
+            "the softmax is missing": -picked.mean().item(),
+            "it is a probability, not its logarithm": (-each[words]).exp().mean().item(),
+        },
+    )
+    right("loss_of_words", got, seed)
+
+
+def cache_bytes(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (5, 8, 2, 16, 300)) -> None:
+    """What keys and values of a text take in memory."""
+    layers, heads, kv_heads, d_head, n = sizes
+    want = 2.0 * layers * kv_heads * d_head * n * 4
+    got = number(
+        answer(layers, heads, kv_heads, d_head, n),
+        want,
+        "cache_bytes",
+        {
+            "keys and values are two tensors: twice as much": want / 2,
+            "all heads are counted; only those of keys and values are kept":
+                want / kv_heads * heads,
+            "only one layer is counted": want / layers,
+            "numbers are counted; each has four bytes": want / 4,
+            "scores are counted: attention looks at pairs, but keeps vectors": want * n,
+            "queries are counted, too; they are needed once": want * 3 / 2,
+            "only one word is counted": want / n,
+        },
+    )  # fmt: skip
+    holds(float(got).is_integer(), "cache_bytes must be a whole number")
+    right("cache_bytes", got, seed)
