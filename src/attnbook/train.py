@@ -65,10 +65,17 @@ def processes() -> PartialState:
 
 
 def once(make: Callable[[], Made]) -> Made:
-    """What the first process makes, on all of them."""
-    made = [make() if processes().is_main_process else None]
+    """What the first process makes, on all of them, or the error that it makes."""
+    made: list[Any] = [None]
+    if processes().is_main_process:
+        try:
+            made = [make()]
+        except Exception as error:
+            made = [error]
     broadcast_object_list(made)
-    return cast(Made, made[0])
+    if isinstance(made[0], Exception):
+        raise made[0]
+    return made[0]
 
 
 def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
@@ -396,10 +403,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("CONFIG must be given: a TOML file, or a recipe")
     try:
         folder = run(read_settings(asked.config, asked.set))
-    except (ValueError, OSError, assets.AssetError) as error:
-        parser.exit(2, f"{parser.prog}: {error}\n")
-    except FloatingPointError as error:
-        parser.exit(2, f"{parser.prog}: {error}: try a lower optimizer.lr\n")
+    except (ValueError, OSError, FloatingPointError, assets.AssetError) as error:
+        advice = ": try a lower optimizer.lr" * isinstance(error, FloatingPointError)
+        parser.exit(2, f"{parser.prog}: {error}{advice}\n")
     if processes().is_main_process:
         print(f"{folder} holds {WEIGHTS}, {TOKENIZER}, {LOG} and {CONFIG}")
 

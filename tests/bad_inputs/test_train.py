@@ -180,9 +180,32 @@ def test_a_run_that_cannot_go_on_says_why(
 
 
 class Several:
-    """Five processes, of which this is the first."""
+    """Five processes, of which this is the first, or another."""
 
-    num_processes, is_main_process, device = 5, True, torch.device("cpu")
+    num_processes, device = 5, torch.device("cpu")
+
+    def __init__(self, is_main_process: bool = True):
+        self.is_main_process = is_main_process
+
+
+def test_an_error_of_the_first_process_is_that_of_all(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent: list[object] = []
+
+    def broadcast(made: list[object]) -> None:
+        sent.extend(made) if turn.is_main_process else made.__setitem__(0, sent.pop())
+
+    turn = Several()
+    monkeypatch.setattr(train, "broadcast_object_list", broadcast)
+    monkeypatch.setattr(train, "processes", lambda: turn)
+    for first in (True, False):
+        turn = Several(first)
+        with pytest.raises(SystemExit) as stopped:
+            train.main([str(config), "--set", "train.batch=5", "--set", "data.source=no.txt"])
+        assert stopped.value.code == 2
+        line = "data.source must be 'sotu' or text files, got 'no.txt'"
+        assert capsys.readouterr().err == f"python -m attnbook.train: {line}\n"
 
 
 @pytest.mark.parametrize(
