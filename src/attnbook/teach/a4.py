@@ -1,0 +1,305 @@
+"""Checks of assignment 4: hidden words, pairs of texts, and heads for tasks.
+
+Each takes the student's function, tries it on numbers of a seed, and prints one line.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from attnbook.teach.judging import holds, number, numbers, right, same
+
+Answer = Callable[..., Any]
+CLS, SEP, MASK, PAD = 1, 2, 3, 0
+
+
+def _tokens(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
+    return torch.randint(low, high, sizes, generator=torch.Generator().manual_seed(seed))
+
+
+def _uniform(seed: int, *sizes: int) -> Tensor:
+    return torch.rand(*sizes, generator=torch.Generator().manual_seed(seed + 1000))
+
+
+def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> None:
+    """The places whose words are to be guessed."""
+    u, special = _uniform(seed, *sizes), _uniform(seed + 1, *sizes) < 0.3
+    few = u < 0.15
+    got = same(
+        answer(u, special),
+        few & ~special,
+        "choose",
+        {
+            "[CLS], [SEP] and padding are chosen, too": few,
+            "a number below 0.15 chooses, not one above": (u > 0.15) & ~special,
+            "only special places are chosen: True in `special` means hands off": few & special,
+            "a number below 0.85 chooses; it should be 0.15": (u < 0.85) & ~special,
+            "a place is chosen if one of the two is true; both are needed": few | ~special,
+            "True and False are exchanged": ~(few & ~special),
+        },
+        axes="row place",
+    )
+    right("choose", got.float().sum(1), seed)
+
+
+def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> None:
+    """What the model gets to see: [MASK], another word, or the word itself."""
+    tokens, chosen = _tokens(seed, *sizes), _uniform(seed, *sizes) < 0.4
+    others, u = _tokens(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
+    mask = torch.tensor(MASK)
+
+    def made(hide: Tensor, change: Tensor) -> Tensor:
+        return torch.where(chosen & hide, mask, torch.where(chosen & change, others, tokens))
+
+    middle = (u >= 0.8) & (u < 0.9)
+    got = same(
+        answer(tokens, chosen, u, others, MASK),
+        made(u < 0.8, middle),
+        "corrupt",
+        {
+            "every chosen word becomes [MASK]; one in five should not": made(u < 2, middle),
+            "words that were not chosen are changed": torch.where(
+                u < 0.8, mask, torch.where(middle, others, tokens)
+            ),
+            "no word is replaced by another one": made(u < 0.8, u > 2),
+            "two in ten become other words; one of them should stay": made(u < 0.8, u >= 0.8),
+            "others and kept ones are in order, but eight in ten are changed to other words":
+                made(middle, u < 0.8),
+            "from 0.9 on words are replaced; there they should stay": made(u < 0.8, u >= 0.9),
+            "15 % was taken once more; chosen words are chosen already":
+                made(u < 0.15 * 0.8, (u >= 0.15 * 0.8) & (u < 0.15 * 0.9)),
+            "the words are as before: nothing was hidden": tokens,
+        },
+        axes="row place",
+    )  # fmt: skip
+    right("corrupt", (got == MASK).sum(1).float(), seed)
+
+
+def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7)) -> None:
+    """The mean surprise at the places that were chosen, and nowhere else."""
+    batch, n, vocab = sizes
+    logits, tokens = numbers(seed)(*sizes), _tokens(seed, batch, n, low=0, high=vocab)
+    chosen = _uniform(seed, batch, n) < 0.5
+    each = cross_entropy(logits.mT, tokens, reduction="none").double()
+    want = each[chosen].mean().item()
+    got = number(
+        answer(logits, tokens, chosen),
+        want,
+        "masked_loss",
+        {
+            "all places count; only chosen ones should": each.mean().item(),
+            "the places that were not chosen count": each[~chosen].mean().item(),
+            "divided by all places, not by the chosen ones": (each * chosen).mean().item(),
+            "it is a sum; the mean is asked for": each[chosen].sum().item(),
+            "the sign is wrong: a loss is minus a logarithm": -want,
+            "it is in bits; nats are asked for": want / torch.tensor(2.0).log().item(),
+            "it is the share of right guesses":
+                (logits.argmax(-1) == tokens)[chosen].double().mean().item(),
+        },
+    )  # fmt: skip
+    right("masked_loss", got, seed)
+
+
+def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: int = 9) -> None:
+    """Two texts in one row."""
+    first, second = (_tokens(seed + i, m).tolist() for i, m in enumerate(lengths))
+    row, filled = [CLS, *first, SEP, *second, SEP], len(first) + len(second) + 3
+    want = row + [PAD] * (n - filled)
+    segments = [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * (n - filled)
+    found = answer(first, second, n)
+    holds(
+        isinstance(found, tuple | list) and len(found) == 2,
+        "pack must return two lists: tokens, and segments",
+    )
+    tokens, marks = found
+    for name, each in {"tokens": tokens, "segments": marks}.items():
+        holds(isinstance(each, list), f"the {name} of pack must be a list of numbers")
+        holds(all(isinstance(i, int) for i in each), f"the {name} of pack must be whole numbers")
+
+    def t(*some: Any) -> Tensor:
+        return torch.tensor([*some])
+
+    got = same(
+        torch.tensor(tokens),
+        t(*want),
+        "the tokens of pack",
+        {
+            "the last [SEP] is missing": t(CLS, *first, SEP, *second, *[PAD] * (n - filled + 1)),
+            "[CLS] is missing": t(*first, SEP, *second, SEP, *[PAD] * (n - filled + 1)),
+            "the [SEP] between the texts is missing":
+                t(CLS, *first, *second, SEP, *[PAD] * (n - filled + 1)),
+            "the texts are exchanged": t(CLS, *second, SEP, *first, SEP, *[PAD] * (n - filled)),
+            "padding stands in front": t(*[PAD] * (n - filled), *row),
+            "the row is not filled up to its length": t(*row),
+            "both texts begin with [CLS]":
+                t(CLS, *first, SEP, CLS, *second, SEP, *[PAD] * (n - filled - 1)),
+        },
+        axes="place",
+    )  # fmt: skip
+    early, late = len(first) + 1, len(first) + 2
+    same(
+        torch.tensor(marks),
+        t(*segments),
+        "the segments of pack",
+        {
+            "the first [SEP] belongs to the first text": t(
+                *[0] * early, *[1] * (len(second) + 2), *[0] * (n - filled)
+            ),
+            "the last [SEP] belongs to the second text": t(
+                *[0] * late, *[1] * len(second), *[0] * (n - filled + 1)
+            ),
+            "padding has segment 0": t(*[0] * late, *[1] * (n - late)),
+            "segments are numbered 0 and 1, not 1 and 2": t(
+                *[1] * late, *[2] * (len(second) + 1), *[0] * (n - filled)
+            ),
+            "segments are exchanged": t(*[1] * late, *[0] * (len(second) + 1), *[0] * (n - filled)),
+        },
+        axes="place",
+    )
+    right("pack", got.float(), seed)
+
+
+def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) -> None:
+    """What goes into the first block: the sum of three vectors."""
+    batch, n, vocab, d = sizes
+    some = numbers(seed)
+    words, places, segments = some(vocab, d), some(n + 3, d), some(2, d)
+    tokens = _tokens(seed, batch, n, low=0, high=vocab)
+    parts = (torch.arange(n) >= torch.tensor([[n // 2], [n - 1]])).long()[:batch]
+    parts = parts if len(parts) == batch else parts[:1].expand(batch, -1)
+    w, p, s = words[tokens], places[:n], segments[parts]
+    got = same(
+        answer(tokens, parts, words, places, segments),
+        w + p + s,
+        "embed",
+        {
+            "the vectors of the places are missing": w + s,
+            "the vectors of the segments are missing": w + p,
+            "the vectors of the words are missing": (p + s).expand(batch, n, d),
+            "every place has the vector of place 0": w + places[0] + s,
+            "places begin at 1; they should begin at 0": w + places[1 : n + 1] + s,
+            "every row has the segments of the first": w + p + segments[parts[:1]],
+            "the three are averaged; they should be added": (w + p + s) / 3,
+            "segments are exchanged": w + p + segments[1 - parts],
+        },
+        axes="row place d_model",
+    )
+    right("embed", got[0, 0], seed)
+
+
+def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
+    """Every word may look at every word, on both sides, and nobody at padding."""
+    n = max(lengths) + 1
+    tokens = _tokens(seed, len(lengths), n)
+    words = torch.arange(n) < torch.tensor(lengths)[:, None]
+    tokens[~words] = PAD
+    causal = torch.ones(n, n, dtype=torch.bool).tril()
+    want = words[:, None].expand(-1, n, -1)
+    got = same(
+        answer(tokens, PAD),
+        want,
+        "encoder_mask",
+        {
+            "words may look to the left only: an encoder looks both ways": want & causal,
+            "padding may not look, but may be looked at: the mask belongs on the keys":
+                words[..., None].expand(-1, -1, n),
+            "True and False are exchanged: True means may be looked at": ~want,
+            "everybody may look at everybody, padding too": torch.ones_like(want),
+            "rows of padding look at nothing: let them, nobody reads what they say":
+                want & words[..., None],
+            "only the causal mask is there": causal.expand(len(lengths), -1, -1),
+        },
+        axes="row query key",
+    )  # fmt: skip
+    right("encoder_mask", got.float()[0, -1], seed)
+
+
+def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2)) -> None:
+    """Scores of the classes, read off the state at [CLS]."""
+    batch, n, d, classes = sizes
+    some = numbers(seed)
+    states, w, b = some(batch, n, d), some(classes, d), some(classes)
+    got = same(
+        answer(states, w, b),
+        states[:, 0] @ w.T + b,
+        "classify",
+        {
+            "the state of the last place was read; [CLS] stands in front": states[:, -1] @ w.T + b,
+            "the mean of all states was read; the state at [CLS] is asked for":
+                states.mean(1) @ w.T + b,
+            "the bias is missing": states[:, 0] @ w.T,
+            "a softmax was taken; scores are asked for": (states[:, 0] @ w.T + b).softmax(-1),
+            "every place has scores; only [CLS] should": states @ w.T + b,
+            "the first row was read, not the first place of each": states[0] @ w.T + b,
+            "the second place was read: counting begins at 0": states[:, 1] @ w.T + b,
+        },
+        axes="row class",
+    )  # fmt: skip
+    right("classify", got[0], seed)
+
+
+def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
+    """Where an answer begins and ends."""
+    wanted, given, known = [], [], dict[str, list[list[int]]]()
+    i, j = torch.arange(n)[:, None], torch.arange(n)
+    long = j - i + 1
+    for turn in range(24):
+        some = numbers(seed + 100 * turn)
+        starts, ends = some(n), some(n)
+        sums = starts[:, None] + ends
+
+        def best(allowed: Tensor, sums: Tensor = sums) -> list[int]:
+            return [*divmod(int(sums.masked_fill(~allowed, -torch.inf).argmax()), n)]
+
+        wanted.append(best((j >= i) & (long <= most)))
+        for words, place in {
+            "each end was chosen for itself; together they may be no span":
+                [int(starts.argmax()), int(ends.argmax())],
+            "it may be too long": best(j >= i),
+            "it may have one word too many: from i to j there are j - i + 1":
+                best((j >= i) & (long <= most + 1)),
+            "a span of one word is a span, too": best((j > i) & (long <= most)),
+            "start and end are exchanged": wanted[-1][::-1],
+            "it may end before it begins": best(long <= most),
+        }.items():  # fmt: skip
+            known.setdefault(words, []).append(place)
+        found = answer(starts, ends, most)
+        holds(
+            isinstance(found, tuple | list) and len(found) == 2,
+            "best_span must return two whole numbers: the first and the last place",
+        )
+        given.append([int(place) for place in found])
+    cause = next((f": {words}" for words, wrong in known.items() if given == wrong), "")
+    for got, want in zip(given, wanted, strict=True):
+        holds(got == want, f"best_span gives {got}, {want} is right{cause}")
+    right("best_span", torch.tensor(given[0]).float(), seed)
+
+
+def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1, 3, 1, 2)) -> None:
+    """One prediction a word: that of its first piece."""
+    word = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    logits = numbers(seed)(len(word), 5)
+    starts = torch.tensor(lengths).cumsum(0) - torch.tensor(lengths)
+    ends = starts + torch.tensor(lengths) - 1
+    mean = torch.stack([logits[word == i].mean(0) for i in range(len(lengths))])
+    got = same(
+        answer(logits, word),
+        logits[starts],
+        "words_of_pieces",
+        {
+            "the last pieces of the words were taken, not the first": logits[ends],
+            "pieces were averaged; the first one decides": mean,
+            "every piece has a row; every word should have one": logits,
+            "the first pieces of the row were taken, not those of the words":
+                logits[: len(lengths)],
+            "the second pieces were taken: counting begins at 0":
+                logits[(starts + 1).clamp(max=len(word) - 1)],
+            "pieces were added up; the first one decides":
+                mean * torch.tensor(lengths)[:, None],
+        },
+        axes="word tag",
+    )  # fmt: skip
+    right("words_of_pieces", got[1], seed)
