@@ -293,6 +293,13 @@ def test_a_long_gradient_is_cut_to_the_norm_and_keeps_its_direction():
         torch.testing.assert_close(moved, scale * gradient, atol=1e-5, rtol=0)
 
 
+def test_a_gradient_of_fp16_is_cut_as_long_as_it_is_and_not_as_it_is_scaled():
+    gradient = 0.01 * torch.tensor([3.0, 5.0, 7.0])
+    for clip, expected in ((0.05, 0.05 * gradient / gradient.norm()), (1.0, gradient)):
+        moved = weights_after(1, 0.01, precision="fp16", clip=clip)
+        torch.testing.assert_close(moved, expected, atol=1e-4, rtol=0)
+
+
 def test_each_step_draws_its_own_dropout():
     model, seen = nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 1)), []
     model[0].register_forward_hook(lambda _, inputs, out: seen.append(out == 0))
