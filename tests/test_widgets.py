@@ -22,16 +22,21 @@ from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
 from attnbook.drawing import arrow, cells, column, row
+from attnbook.int8 import load_int8
 from attnbook.positions import Rotary, sinusoidal
+from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    DecodingBench,
     Drawing,
     Laboratory,
     LossSurface,
     MaskedWords,
     Playground,
     PositionExplorer,
+    Question,
+    Quiz,
     RotaryDial,
     SoftmaxTemperature,
     Step,
@@ -758,12 +763,16 @@ def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
+        DecodingBench(
+            *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
+        ),
         walk(title="The finding"),
         Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
         Playground("We must", weights=tiny_gpt(), title="The finding"),
         PositionExplorer(title="The finding"),
+        Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
     ]
@@ -773,12 +782,14 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
+        "DecodingBench(2 tokens of a prompt, up to 2 behind it: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",
         "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",
         "Playground(2 tokens: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
+        "Quiz(1 questions: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
     ]

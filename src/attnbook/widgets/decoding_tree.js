@@ -1,7 +1,6 @@
 // The tree of DecodingBench: what is stored of each place, as one distribution in falling order, and what filters and
 // a draw make of it; no DOM.
 import { cuts, fall, random, ranked } from "./engine/sampling.js";
-import { entropy, softmax } from "./math.js";
 import { SHOWN } from "./playground_row.js";
 
 const keyOf = (path) => path.join();
@@ -62,17 +61,34 @@ export function told(path, logp) {
   return { path, exact: true, ids: order, scores: Float64Array.from(order, (id) => logp[id]) };
 }
 
+// softmax(z / t) of falling scores, in one array: a reader drags the temperature of 49,152 of them.
+function warmed(z, t) {
+  const p = new Float64Array(z.length);
+  let sum = 0;
+  for (let i = 0; i < z.length; i++) sum += p[i] = i === 0 ? 1 : t > 0 ? Math.exp((z[i] - z[0]) / t) : 0;
+  for (let i = 0; i < z.length; i++) p[i] /= sum;
+  return p;
+}
+// The entropy in bits of the first n of p = softmax(z / t), made one in sum: log p is known from z.
+function spread(p, z, n, t) {
+  let mass = 0, mean = 0;
+  for (let i = 0; i < n; i++) {
+    mass += p[i];
+    mean += p[i] * (z[0] - z[i]);
+  }
+  return t > 0 ? Math.max(0, (Math.log(mass / p[0]) + mean / mass / t) / Math.LN2) : 0;
+}
+
 // What the page shows of a place: the likeliest tokens with P of the model, p at the temperature and q, what they are
 // drawn with; how many each filter leaves, and their mass; both entropies in bits; the number of the place, and the
 // token that it falls on, which has no id where it is none of those that are stored.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
-  const z = scores(place, sizes), model = (place.model ??= softmax(z)), size = z.length;
-  const p = temperature === 0 ? Float64Array.from(z, (_, n) => Number(n === 0)) : softmax(z, temperature);
+  const z = scores(place, sizes), size = z.length, model = (place.model ??= warmed(z, 1)), p = warmed(z, temperature);
   const order = (place.order ??= Uint32Array.from(z, (_, n) => n));
   const cut = cuts(p, order, { topK: temperature ? topK : 1, topP, minP }), number = random(seed, at);
   const found = fall(p, order, cut, number);
   const token = (n) => ({ which: place.ids[n], model: model[n], p: p[n], q: n < cut.count ? p[n] / cut.mass : 0 });
-  const bits = [(place.nats ??= entropy(model)), entropy(p.subarray(0, cut.count).map((x) => x / cut.mass))];
+  const bits = [(place.bits ??= spread(model, z, size, 1)), spread(p, z, cut.count, temperature)];
   const known = place.exact ? size : sizes.keep;
   const even = temperature === 0 || temperature === 1, beyond = cut.count > known && cut.count < size;
   const near = { // what is not exact
@@ -80,7 +96,7 @@ export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, 
     mass: !place.exact && cut.count < size && (beyond || !even),
   };
   return { size, at, best: Array.from({ length: Math.min(SHOWN, known) }, (_, n) => token(n)), ...cut, near,
-    bits: bits.map((nats) => nats / Math.LN2), number, drawn: { ...found, ...token(found.rank) } };
+    bits, number, drawn: { ...found, ...token(found.rank) } };
 }
 
 // The longest beginning of a path that is stored, and the tokens whose places are stored behind it.
