@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from attnbook.int8 import load_int8
+from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    DecodingBench,
     Laboratory,
     LossSurface,
     MaskedWords,
     Playground,
     PositionExplorer,
+    Question,
+    Quiz,
     RotaryDial,
     SoftmaxTemperature,
 )
@@ -301,6 +306,70 @@ def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.evaluate(FRAME)
     sent = page.evaluate("['text', 'written', 'top_k', 'unfolded', 'seed'].map(model.get)")
     assert sent == ["We must", [], 0, [], 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_bench_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
+    bench = DecodingBench(model, tokenizer, "We must", steps=1, name="kept")
+    errors = start(page, bench, attached)
+    page.get_by_role("button", name="top-k 50").click()
+    page.get_by_role("slider", name="min-p").press("End")
+    sent = "[model.get('top_k'), model.get('min_p'), unsaved.size]"
+    assert page.evaluate(sent) == [50, 0.5, 0]
+    page.locator(".attn-take").nth(2).click()
+    third = bench._logp([]).topk(3).indices.tolist()[2]
+    assert page.evaluate("[model.get('written'), unsaved.size]") == [[third], 0]
+    page.evaluate("model.fromKernel('min_p', 0), model.fromKernel('written', [5, 6])")
+    page.get_by_text("is not stored, and no kernel is there to ask it").wait_for()
+    assert page.evaluate("sent.at(-1)") == {"path": [5, 6], "names": True}
+    answers: list[Any] = []
+    bench.send = lambda content, buffers: answers.append((content, buffers))  # type: ignore
+    bench._handle_custom_msg({"path": [5, 6], "names": True}, [])
+    ((content, (told,)),) = answers
+    page.evaluate("model.message({ path: [1, 2, 3] }, []), model.message({}, [])")  # not asked
+    script = "([content, text]) => model.message(content, [bytes(text)])"
+    page.evaluate(script, [content, encoded(told)])
+    page.locator(".attn-take").first.wait_for()
+    best = bench._logp([5, 6]).topk(1)
+    shown = page.locator(".attn-take b").first.text_content()
+    assert float(shown or "") == pytest.approx(best.values.exp().item(), abs=0.0006)
+    assert page.locator(".attn-readout b").first.text_content() == "50"  # and is not about
+    page.locator(".attn-take").first.click()
+    page.wait_for_function("sent.length === 2")  # names are known by now
+    asked = page.evaluate("sent.at(-1)")
+    assert asked == {"path": [5, 6, int(best.indices[0])], "names": False}
+    page.get_by_text("Asking the model …", exact=True).wait_for()
+    page.get_by_role("button", name="Reset").click()
+    traits = "['temperature', 'top_k', 'min_p', 'written'].map(model.get)"
+    assert page.evaluate(traits) == [1, 0, 0, []]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_quiz_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    page.route("http://quiz.test/", lambda route: route.fulfill(body="", content_type="text/html"))
+    page.goto("http://quiz.test/")  # a blank page has no storage
+    one = Question("Which?", ["a", "b", "c"], 1, ["x", "y", "z"])
+    errors = start(page, Quiz([one, one], name="kept"), attached)
+    page.get_by_role("button", name="b", exact=True).click()
+    assert page.evaluate("[model.get('chosen'), unsaved.size]") == [[1, -1], 0]
+    assert page.locator(".attn-verdict").text_content() == "Right. y"
+    page.get_by_role("button", name="Next").click()
+    assert page.evaluate("[model.get('at'), unsaved.size]") == [1, 0]
+    page.evaluate("model.fromKernel('chosen', [0, 2])")
+    page.evaluate(FRAME)
+    assert page.locator(".attn-verdict").text_content() == "Wrong. z"
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('at'), model.get('chosen')]") == [0, [-1, -1]]
+    assert page.evaluate("localStorage.length") == 0
+    fewer = Quiz([one]).get_state()["questions"]
+    page.evaluate("model.fromKernel('chosen', [-1])")
+    page.evaluate("(new_) => model.fromKernel('questions', new_)", fewer)
+    assert page.get_by_role("button", name="Next").count() == 0
     finish(page, errors)
 
 

@@ -32,8 +32,11 @@ from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect
 
+from attnbook.int8 import load_int8
+from attnbook.transformer import TransformerDecoder
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import render
+from tests.tiny_gpt import tiny_gpt
 from tools import notebooks
 from tools.notebooks import ROOT, VIEW
 
@@ -478,6 +481,42 @@ def test_a_playground_writes_with_the_weights_of_its_kernel(lab: Lab) -> None:
     )
     expect(view.locator(".attn-drawn b")).to_have_text("1.000")
     expect(view.get_by_text("No kernel answers")).to_have_count(0)
+
+
+BENCH = """
+from attnbook.int8 import load_int8
+from attnbook.transformer import TransformerDecoder
+from attnbook.widgets import DecodingBench
+from tests.tiny_gpt import tiny_gpt
+bench = DecodingBench(*load_int8(tiny_gpt(), TransformerDecoder), "We must ask", steps=0)
+display(bench)
+"""
+BENCH_READ = """
+p = bench._logp(bench.written).exp()
+print('python:', len(bench.written), f"{p.max():.3f}", bench.seed)
+"""
+
+
+def test_a_bench_asks_its_kernel_where_nothing_is_stored(lab: Lab) -> None:
+    page = lab.open(lab.add("bench.ipynb", [BENCH, BENCH_READ, "bench.written = [5, 6, 7]"]))
+    run_cell(page, 0)
+    (view,) = views(page, 1)
+    take = view.get_by_role("button", name="Take it")
+    for n in (1, 2):  # whatever the number falls on: the kernel knows its name
+        take.click()
+        expect(view.locator(".attn-tok:not(.attn-next)")).to_have_count(n + tokens_of_bench())
+        expect(view.locator(".attn-take").first).to_be_visible()
+    best = view.locator(".attn-take b").first.inner_text()
+    until(lambda: run_cell(page, 1).inner_text().strip(), f"python: 2 {best} 0")
+    run_cell(page, 2)
+    expect(view.locator(".attn-tok:not(.attn-next)")).to_have_count(3 + tokens_of_bench())
+    expect(view.locator(".attn-take").first).to_be_visible()
+    expect(view.locator(".attn-unstored")).to_have_count(0)
+    expect(view.get_by_text("no kernel is there")).to_have_count(0)
+
+
+def tokens_of_bench() -> int:
+    return len(load_int8(tiny_gpt(), TransformerDecoder)[1].encode("We must ask"))
 
 
 @EACH_CHAPTER

@@ -35,7 +35,7 @@ function render({ model, el }) {
   const readout = h("p", { className: "attn-readout" }), bars = makeLines(follow);
   const fell = makeDraw(h("span", { className: "attn-row attn-act" }, take, again));
   const said = fell.node.querySelector(".attn-fell");
-  const panel = h("div", { className: "attn-beyond", role: "status" });
+  const panel = h("div", { className: "attn-beyond" });
   const shown = h("div", {}, h("div", { className: "attn-row attn-methods", role: "group", "aria-label": "Method" },
     ...ways), ...Object.values(filters).map(({ node }) => node), readout, bars.node, fell.node);
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
@@ -79,7 +79,7 @@ function render({ model, el }) {
   function wonder() {
     const key = path().join();
     if (waiting.has(key)) return;
-    const missed = () => { silent = true; redraw(); };
+    const missed = () => { silent = true; say(); };
     waiting.set(key, onPage ? 0 : setTimeout(missed, PATIENCE));
     model.send({ path: path(), names: !everyName });
   }
