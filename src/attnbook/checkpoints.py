@@ -70,6 +70,15 @@ def vocabulary(folder: Path, size: int, said: dict[str, Any]) -> Vocabulary:
     return Vocabulary(tokens, pad=special("pad", eos), bos=special("bos", eos), eos=eos)
 
 
+def by_columns(weight: Tensor) -> Tensor:
+    """The numbers of a matrix in float32 with its columns, not its rows, side by side in memory.
+
+    Generation multiplies it by one vector at a time, which may read it 1.4 times as fast so.
+    """
+    wanted = weight.ndim == 2 and weight.dtype == torch.float32
+    return weight.mT.contiguous().mT if wanted else weight
+
+
 def without_tied(ours: dict[str, Tensor]) -> dict[str, Tensor]:
     """The output matrix is left out where it is the embedding."""
     embedding = ours.get("stack.embedding.weight")

@@ -18,6 +18,7 @@ from attnbook.checkpoints import (
     TIED,
     activation,
     bare_decoder,
+    by_columns,
     check_names,
     check_said,
     fill,
@@ -114,7 +115,8 @@ def load_llama(folder: str | Path, dtype: torch.dtype = torch.float32) -> Transf
         with safe_open(path, "pt") as file:
             for theirs in file.keys():  # noqa: SIM118
                 if not theirs.endswith("rotary_emb.inv_freq"):  # the angles, in old files
-                    weights[_ours(theirs, config)] = file.get_tensor(theirs).to(dtype)
+                    weight = file.get_tensor(theirs).to(dtype)
+                    weights[_ours(theirs, config)] = by_columns(weight)
     model = bare_decoder(vocabulary(folder, said["vocab_size"], said), config)
     return fill(model, without_tied(weights))
 
@@ -202,8 +204,9 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
         for theirs, new in GGUF_NAMES.items():
             name = name.replace(theirs, new)
         weight = torch.tensor(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=dtype)
-        turned = name.endswith((".q.weight", ".k.weight"))
-        weights[name] = _halves(weight, config.head_size) if turned else weight
+        if name.endswith((".q.weight", ".k.weight")):
+            weight = _halves(weight, config.head_size)
+        weights[name] = by_columns(weight)
     return fill(bare_decoder(tokenizer.vocab, config), weights, path.name), tokenizer
 
 

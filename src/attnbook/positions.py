@@ -1,7 +1,8 @@
 """Where a token stands: vectors added to its embedding, or a change inside attention."""
 
+from functools import lru_cache
 from math import inf
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from attnbook.checks import check_choice, check_mask, check_range, check_shapes, check_whole
 
+FEW = 64  # positions at once that are remembered
 Pairing = Literal["half", "interleaved"]
 
 
@@ -162,6 +164,28 @@ class ScorePositions(nn.Module):
         check_shapes(q=(q, "batch n_heads query d_head"), **shapes, **sizes)
 
 
+Turn = tuple[Tensor, Tensor]  # cosines and sines of angles
+
+
+def _turn(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Turn:
+    """Those of some positions; what all layers of a step of generation ask for, only once."""
+    few = positions.device.type == "cpu" and positions.numel() <= FEW
+    if torch.compiler.is_compiling() or not few:
+        return _computed(positions, size, base, dtype)
+    return _remembered(tuple(positions.flatten().tolist()), positions.shape, size, base, dtype)
+
+
+def _computed(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Turn:
+    angles = _angles(positions, size, base, dtype)
+    return angles.cos(), angles.sin()
+
+
+@lru_cache(maxsize=64)
+def _remembered(places: tuple[int, ...], shape: torch.Size, *rest: Any) -> Turn:
+    with torch.inference_mode(False):  # training may ask for them, too
+        return _computed(torch.tensor(places).view(shape), *rest)
+
+
 class Rotary(ScorePositions):
     """Rotary position embedding (RoPE): each pair of numbers is turned by an angle that grows.
 
@@ -199,16 +223,16 @@ class Rotary(ScorePositions):
         positions: Int[Tensor, "*#batch n"] | None = None,
     ) -> Float[Tensor, "*batch n d_head"]:
         """Turn vectors `[... n d_head]` that stand at `positions`, by default 0 .. n - 1."""
-        shapes = {"x": (x, "... n d_head"), "d_head": self.d_head}
-        n = check_shapes(**shapes)["n"]
         if positions is None:
+            n = check_shapes(x=(x, "... n d_head"), d_head=self.d_head)["n"]
             positions = torch.arange(n, device=x.device)
-        check_shapes(**shapes, positions=(positions, "#... n"))
+        else:
+            shapes = {"x": (x, "... n d_head"), "positions": (positions, "#... n")}
+            check_shapes(**shapes, d_head=self.d_head)
         if not x.is_floating_point():
             raise ValueError(f"x must be of floating point, got {x.dtype}")
         dtype = torch.promote_types(x.dtype, torch.float32)  # half precision has too few positions
-        angles = _angles(positions, self.d_head, self.base, dtype)
-        cos, sin = angles.cos().to(x), angles.sin().to(x)
+        cos, sin = (t.to(x) for t in _turn(positions, self.d_head, self.base, dtype))
         if self.pairing == "half":
             a, b = x.chunk(2, dim=-1)
             return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)

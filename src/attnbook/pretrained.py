@@ -18,6 +18,8 @@ from attnbook.bert import Bert
 from attnbook.checkpoints import (
     TIED,
     activation,
+    bare_decoder,
+    by_columns,
     check_names,
     check_said,
     fill,
@@ -180,7 +182,7 @@ def load_gpt2(folder: str | Path) -> TransformerDecoder:
     options["activation"] = activation(said, "activation_function", "gelu_new")
     options["d_ff"] = options["d_ff"] or 4 * options["d_model"]
     config = replace(GPT_2, **options)
-    model = TransformerDecoder(vocabulary(folder, said.get("vocab_size", 50257), said), config)
+    model = bare_decoder(vocabulary(folder, said.get("vocab_size", 50257), said), config)
     weights = _gpt_renamed(load_file(folder / "model.safetensors"), config)
     for layer in range(config.n_layers):
         scale = 1.0 if said.get("scale_attn_weights", True) else config.head_size**0.5
@@ -207,9 +209,9 @@ def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[
         where, _, kind = name.rpartition(".")
         if where.endswith(".attention"):
             parts = zip("qkv", weight.chunk(3), strict=False)
-            ours |= {f"{where}.{part}.{kind}": piece.contiguous() for part, piece in parts}
+            ours |= {f"{where}.{part}.{kind}": by_columns(piece) for part, piece in parts}
         else:
-            ours[name] = weight
+            ours[name] = by_columns(weight)
     return without_tied(ours)
 
 

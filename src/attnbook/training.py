@@ -427,7 +427,10 @@ class Checkpoint:
         for name, value in run.scaler.state_dict().items():
             tensors[f"scaler.{name}"] = torch.as_tensor(value)
         tensors["losses"] = torch.tensor(run.losses, dtype=torch.float64)
-        kept = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+        kept = {
+            name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, value in tensors.items()
+        }
         with whole(self.path) as partial:
             save_file(kept, partial, metadata=run.settings)
 
