@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import Reference, python, reference
 from tools import assignments, notebooks
 from tools.notebooks import BOOK, ROOT
@@ -48,16 +49,19 @@ def solution(path: Path) -> dict[str, str]:
     }
 
 
-def judged(name: str, answer: str, source: str) -> str:
-    """What the check of a task says to an answer, as in the student's own notebook."""
+def judged(name: str, answer: str, source: str, student: Student | None = None) -> str:
+    """What the check of a task says to an answer: in the student's notebook, or when graded."""
     names: dict[str, Any] = {}
     (task,) = (task for task in known(name).tasks if answer in task.answers)
-    own = solution(BOOK / "solutions" / f"{name}.ipynb")
     with contextlib.redirect_stdout(io.StringIO()) as said:
         for given in known(name).given.values():
             exec(python(given), names)
-        for each in task.answers:
-            exec(python(source if each == answer else own[each]), names)
+        if student:
+            student.run(python("\n".join([*known(name).given.values(), source])), answer)
+            names |= {each: student.get(each) for each in task.names}
+            student.hurry()
+        else:
+            exec(python(source), names)
         exec(python(task.check), names)
     return said.getvalue()
 
@@ -128,6 +132,21 @@ def test_a_wrong_answer_is_told_what_is_wrong(name, answer, each):
     with pytest.raises(AssertionError) as said:
         judged(name, answer, each["source"])
     assert each["says"] in str(said.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_grader_says_the_same_as_the_notebook(name):
+    """There the answers run in another process, and the check sees only what travels."""
+    with Nursery() as nursery:
+        student = Student(nursery)
+        for answer, kinds in listed(name).items():
+            for each in kinds["right"]:
+                assert "right" in judged(name, answer, each["source"], student)
+            for each in kinds["wrong"]:
+                with pytest.raises(AssertionError) as said:
+                    judged(name, answer, each["source"], student)
+                assert each["says"] in str(said.value)
+        student.end()
 
 
 @pytest.mark.parametrize(
