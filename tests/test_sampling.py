@@ -269,6 +269,21 @@ def test_where_the_sum_is_exactly_p_rounding_decides() -> None:
     assert kept(top_p(logits, 0.8 + 1e-9)).sum() == 3
 
 
+@pytest.mark.parametrize("only", [top_p, typical])
+def test_many_tokens_are_summed_to_a_millionth(only: Callable[[Tensor, float], Tensor]) -> None:
+    """A softmax in 32 bits of as many tokens as models have is off by several."""
+    logits = 4 * torch.randn(8, 50_000)
+    exact = logits.double().softmax(-1)
+    for p in (0.9, 0.95, 0.99):
+        inside = kept(only(logits, p))
+        for probs, there in zip(exact, inside, strict=True):
+            mass = probs[there].sum().item()
+            surprise = (-probs.log() + (probs * probs.log()).sum()).abs()
+            far = -probs if only is top_p else surprise
+            last = probs[there][far[there].argmax()].item()
+            assert p - 1e-6 < mass and mass - last < p + 1e-6
+
+
 def test_a_nucleus_of_a_nucleus_is_smaller() -> None:
     """Other filters are content with what they left; top-p takes p of that again."""
     logits = torch.tensor([[0.5, 0.3, 0.2]]).log()
