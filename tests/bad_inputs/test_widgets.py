@@ -9,9 +9,12 @@ import pytest
 import torch
 import traitlets
 
+from attnbook.int8 import load_int8
+from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
     BlockDiagram,
+    DecodingBench,
     LossSurface,
     PositionExplorer,
     Question,
@@ -19,6 +22,7 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
+from tests.tiny_gpt import tiny_gpt
 
 ROWS = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]
 RUN = {
@@ -47,6 +51,11 @@ def diagram(**options: Any) -> BlockDiagram:
 
 def surface(**options: Any) -> LossSurface:
     return LossSurface(**{"surfaces": np.ones((2, 3, 3)), "names": ["a", "b"], **options})
+
+
+def bench(**options: Any) -> DecodingBench:
+    model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
+    return DecodingBench(**{"model": model, "tokenizer": tokenizer, "prompt": "We"} | options)
 
 
 def quiz(**changes: Any) -> Quiz:
@@ -160,6 +169,15 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (surface, {"extent": np.nan}, "extent must be a number above 0, not nan"),
     (surface, {"extent": "1"}, f"'extent' {TRAIT} a float, not the str '1'"),
     (surface, {"log": "yes"}, f"'log' {TRAIT} a boolean, not the str 'yes'"),
+    (bench, {"prompt": 3}, "prompt must be strings, not int: 3"),
+    (bench, {"steps": 1.5}, r"steps must be 0\.\.\d+, not 1\.5"),
+    (bench, {"seeds": "2"}, r"seeds must be 0\.\.1000, not 2"),
+    (bench, {"keep": None}, r"keep must be 10\.\.\d+, the vocabulary's size, not None"),
+    (bench, {"methods": {"hot": 2.0}}, r"methods must be of Sampling\(...\), not 'hot': 2\.0"),
+    (bench, {"temperature": "hot"}, f"'temperature' {TRAIT} a float, not the str 'hot'"),
+    (bench, {"top_k": 2.5}, f"'top_k' {TRAIT} an int, not the float 2.5"),
+    (bench, {"written": 3}, "written must be a list of ids, not 3"),
+    (bench, {"written": [0.5]}, "'written' trait of .* expected an int, not the float 0.5"),
     (quiz, {"choices": ["a", 3]}, "choices of question 0 must be strings, not int: 3"),
     (quiz, {"choices": None}, "choices of question 0 must be a list of tokens, not None"),
     (quiz, {"right": "a"}, r"right of question 0 must be 0\.\.1, not 'a'"),

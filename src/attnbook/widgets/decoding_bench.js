@@ -39,8 +39,8 @@ function render({ model, el }) {
   const shown = h("div", {}, h("div", { className: "attn-row attn-methods", role: "group", "aria-label": "Method" },
     ...ways), ...Object.values(filters).map(({ node }) => node), readout, bars.node, fell.node);
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
-  const precision = `Stored: what the model says at ${grouped(sizes.nodes)} places. The ${sizes.keep} likeliest tokens of`
-    + " each are exact, the others are counted in ranges: a number that needs them says “about”.";
+  const precision = `Stored: what the model says at ${grouped(sizes.nodes)} places. The ${sizes.keep} likeliest tokens`
+    + " of each are exact, the others are counted in ranges: a number that needs them says “about”.";
   const state = stateControls(el, model.get("name"), read, restore);
   const root = h("div", { className: "attn attn-playground attn-bench", role: "group", "aria-label": title
     || "Decoding bench" }, ...(title ? [h("p", { className: "attn-title" }, title)] : []),
@@ -113,7 +113,9 @@ function render({ model, el }) {
     const [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
     view = prospect(known, sizes, { temperature, topK, topP, minP }, model.get("seed"), path().length);
     const { drawn, best, mass, bits, size, near } = view, about = (is) => (is ? "about " : "");
-    for (const each of [...best, drawn]) each.name = each.which === undefined ? "one of the others" : nameOf(each.which);
+    for (const each of [...best, drawn]) {
+      each.name = each.which === undefined ? "one of the others" : nameOf(each.which);
+    }
     const stored = known.exact || !silent ? null : new Set(branches(tree, path()));
     bars.draw(view, stored);
     fell.draw(view);
@@ -132,8 +134,9 @@ function render({ model, el }) {
     filters.top_p.set(topP, topP < 1 ? format(topP, 2) : "all");
     filters.min_p.set(minP, format(minP, 2));
     const strong = (words) => h("b", {}, words);
-    readout.replaceChildren("Left: ", strong(`${about(near.count)}${grouped(view.count)}`), ` of ${grouped(size)} tokens, which have `,
-      strong(`${about(near.mass)}${share(mass)}`), " of the probability. Entropy: ", strong(`${format(bits[0], 2)} bits`), " as the model says, ",
+    readout.replaceChildren("Left: ", strong(about(near.count) + grouped(view.count)), ` of ${grouped(size)} tokens, `,
+      "which have ", strong(about(near.mass) + share(mass)), " of the probability. Entropy: ",
+      strong(`${format(bits[0], 2)} bits`), " as the model says, ",
       strong(`${format(bits[1], 2)} bits`), " as it is drawn.");
   }
   function drawPanel(known) {

@@ -67,7 +67,7 @@ class DecodingBench(Widget):
         title: the finding, drawn as the heading.
         name: a short slug for links and for showing the widget on other pages.
 
-    The last six but the title follow the reader where there is a kernel, and set what is shown.
+    Filters, `seed` and `written` follow the reader where there is a kernel, and set what is shown.
 
     Raises:
         ValueError: if the model trains, the prompt is longer than it reads, or the tree takes more
@@ -112,12 +112,13 @@ class DecodingBench(Widget):
         self._tokenizer, self._ids = tokenizer, self._begin(model, tokenizer, prompt)
         size, room = len(model.vocab), model.stack.config.max_len - len(self._ids)
         for what, value, most in (("steps", steps, room), ("seeds", seeds, 1000)):
-            if not 0 <= value <= most:
+            if not isinstance(value, int) or not 0 <= value <= most:
                 raise WidgetError(f"{what} must be 0..{most}, not {value}")
-        if not SHOWN <= keep <= size:
+        if not isinstance(keep, int) or not SHOWN <= keep <= size:
             raise WidgetError(f"keep must be {SHOWN}..{size}, the vocabulary's size, not {keep}")
         self._end, self._model = model.vocab.eos, model
         self._steps, self._seeds, self._how = steps, seeds, dict(methods)
+        ways = [_method(name, how) for name, how in self._how.items()]
         nodes = self._grow(keep)
         packed = self._packed(nodes, keep, "<u2" if size < 2**16 else "<u4")
         sizes = {"vocab": size, "keep": keep, "bins": BINS, "bend": BEND, "room": room}
@@ -126,7 +127,7 @@ class DecodingBench(Widget):
             name=name,
             title=title,
             prompt=[token_name(tokenizer, i) for i in self._ids],
-            methods=[_method(name, how) for name, how in self._how.items()],
+            methods=ways,
             sizes=sizes,
             **packed,
             temperature=temperature,
@@ -312,6 +313,8 @@ def _histogram(rest: np.ndarray, high: float, low: float) -> dict[str, np.ndarra
 
 def _method(name: str, how: Sampling) -> dict[str, Any]:
     """A method as the page knows it."""
+    if not isinstance(how, Sampling):
+        raise WidgetError(f"methods must be of Sampling(...), not {name!r}: {how!r}")
     given = {each: getattr(how, each) for each in FILTERS}
     if how != Sampling(**given):
         raise WidgetError(f"methods must be of {', '.join(FILTERS)} alone, not {name!r}: {how}")

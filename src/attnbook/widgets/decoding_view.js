@@ -46,8 +46,9 @@ export function makeLines(take) {
     });
     const sum = (key) => rows.reduce((rest, row) => rest - row[key], 1), kept = Math.max(0, left - rows.length);
     const about = near.count ? "about " : "", all = kept === size - rows.length;
-    const cells = [`${grouped(size - rows.length)} others`, all ? "all left" : `${kept ? about : ""}${grouped(kept)} left`,
-      share(Math.max(0, sum("model"))), kept ? share(Math.max(0, sum("q"))) : "–"];
+    const cells = [`${grouped(size - rows.length)} others`,
+      all ? "all left" : `${kept ? about : ""}${grouped(kept)} left`, share(Math.max(0, sum("model"))),
+      kept ? share(Math.max(0, sum("q"))) : "–"];
     cells.forEach((words, n) => (others.children[n].textContent = words));
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
