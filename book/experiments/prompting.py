@@ -124,7 +124,7 @@ def run(wording: str, labels: str, shots: int, seed: int) -> Iterator[dict]:
     yield {name: round(found[name], 4) for name in MEASURED}
 
 
-SHOTS, SEEDS = (2, 4, 8), 4
+SHOTS, SEEDS = (2, 4, 8), 2
 MEASURED = ("plain", "na", "free", "halved", "positive", "mass")
 COLUMNS = ("wording", "labels", "shots", "seed")
 SETTINGS: list[dict[str, Any]] = [
