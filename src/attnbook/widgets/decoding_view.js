@@ -53,8 +53,8 @@ export function makeLines(take) {
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     list.classList.toggle("attn-some", stored !== null);
-    scale.textContent = `A full bar is ${full}. The line marks the model's share; dark is the share at this `
-      + `temperature${mass < 0.9995 ? ", light what those left gain" : ""}.`
+    scale.textContent = `A full bar is ${full}. The line marks the model's share; the full colour is the share at `
+      + `this temperature${mass < 0.9995 ? ", the faint one what those left gain" : ""}.`
       + (stored ? " ▸: what follows is stored." : "");
   }
   return { node, draw };
