@@ -27,6 +27,7 @@ from attnbook.positions import Rotary, sinusoidal
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
+    AttentionSheet,
     BlockDiagram,
     DecodingBench,
     Drawing,
@@ -762,6 +763,7 @@ def walk(**options: Any) -> Drawing:
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
+        AttentionSheet(*4 * [np.eye(3)], ["a", "b", "c"], title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
         DecodingBench(
             *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
@@ -781,6 +783,7 @@ def each() -> list[Any]:
 def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
+        "AttentionSheet(3 words, d 3, d_k 3, d_v 3: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "DecodingBench(2 tokens of a prompt, up to 2 behind it: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",

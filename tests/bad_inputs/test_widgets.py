@@ -13,6 +13,7 @@ from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
+    AttentionSheet,
     BlockDiagram,
     DecodingBench,
     LossSurface,
@@ -39,6 +40,11 @@ NAME = "name must be like 'learnt-map' .a-z, 0-9, hyphens., not"
 
 def heatmap(**options: Any) -> AttentionHeatmap:
     return AttentionHeatmap(**{"weights": ROWS, "queries": ["a", "b"], "keys": [*"xyz"], **options})
+
+
+def sheet(**options: Any) -> AttentionSheet:
+    given = dict.fromkeys(("x", "w_q", "w_k", "w_v"), np.eye(2))
+    return AttentionSheet(**{**given, "tokens": ["a", "b"], **options})
 
 
 def temperature(**options: Any) -> SoftmaxTemperature:
@@ -197,6 +203,13 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (PositionExplorer, {"position": 128}, r"position must be 0\.\.127, not 128"),
     (PositionExplorer, {"position": 0.5}, f"'position' {TRAIT} an int, not the float 0.5"),
     (PositionExplorer, {"pair": -1}, r"pair must be 0\.\.31, not -1"),
+    (sheet, {"x": None}, f"x {NUMBERS}, not None"),
+    (sheet, {"tokens": [1, 2]}, "tokens must be strings, not int: 1"),
+    (sheet, {"words": ["a"]}, r"words must be numbers by word, not \['a'\]"),
+    (sheet, {"words": {1: [1, 2]}}, "words must be strings, not int: 1"),
+    (sheet, {"outputs": "ab"}, "outputs must be a list of tokens, not 'ab'"),
+    (sheet, {"mask": "yes"}, f"'mask' {TRAIT} a boolean, not the str 'yes'"),
+    (sheet, {"cell": 3}, f"'cell' {TRAIT} a unicode string, not the int 3"),
     (RotaryDial, {"q": None}, f"q {NUMBERS}, not None"),
     (RotaryDial, {"q": 1.0}, f"'q' {TRAIT} a list, not the float 1.0"),
     (RotaryDial, {"q": []}, r"q must be two numbers of length at most 2, not \[\]"),

@@ -2,6 +2,7 @@
 
 from attnbook.widgets._widget import format_number
 from attnbook.widgets.attention_heatmap import AttentionHeatmap
+from attnbook.widgets.attention_sheet import AttentionSheet
 from attnbook.widgets.block_diagram import BlockDiagram
 from attnbook.widgets.decoding_bench import DecodingBench
 from attnbook.widgets.drawing import Drawing, Step
@@ -16,6 +17,7 @@ from attnbook.widgets.softmax_temperature import SoftmaxTemperature
 
 __all__ = [
     "AttentionHeatmap",
+    "AttentionSheet",
     "BlockDiagram",
     "DecodingBench",
     "Drawing",

@@ -1,0 +1,74 @@
+// A whole self-attention on a sheet: what each cell is, and of which cells it was made. No DOM, so that Node tests
+// import this file as it is.
+import { format, softmax } from "./math.js";
+
+// Only the first four can be edited; the rest follows from them.
+export const BLOCKS = ["x", "w_q", "w_k", "w_v", "q", "k", "v", "scores", "weights", "out"];
+export const INPUTS = BLOCKS.slice(0, 4);
+export const MOST = 9.99; // the largest number that one may write
+
+const dot = (a, b) => a.reduce((sum, x, m) => sum + x * b[m], 0);
+const column = (matrix, c) => matrix.map((row) => row[c]);
+const product = (a, b) => a.map((row) => b[0].map((_, c) => dot(row, column(b, c))));
+export const rootOf = ({ root, w_q: [first] }) => (root ? Math.sqrt(first.length) : 1);
+
+// All blocks, each a list of rows. What the mask hides has the score minus infinity, and so the weight 0.
+export function compute(given) {
+  const { x, w_q, w_k, w_v, mask } = given, scale = rootOf(given);
+  const [q, k, v] = [w_q, w_k, w_v].map((w) => product(x, w));
+  const scores = q.map((a, i) => k.map((b, j) => (mask && j > i ? -Infinity : dot(a, b) / scale)));
+  const weights = scores.map((row) => [...softmax(row)]);
+  return { x, w_q, w_k, w_v, q, k, v, scores, weights, out: product(weights, v) };
+}
+
+// The two vectors that the cell [block, i, j] is made of, each a list of cells; none for what is given.
+export function operands(all, block, i, j) {
+  const row = (name, at) => all[name][at].map((_, m) => [name, at, m]);
+  const down = (name, at) => all[name].map((_, m) => [name, m, at]);
+  if (INPUTS.includes(block)) return [];
+  if (block === "scores") return [row("q", i), row("k", j)];
+  if (block === "weights") return [[["scores", i, j]], row("scores", i)];
+  if (block === "out") return [row("weights", i), down("v", j)];
+  return [row("x", i), down(`w_${block}`, j)];
+}
+
+// The cells that the cell [block, i, j] goes into, each as "block.i.j"; not those that come after them.
+export function uses(all, block, i, j) {
+  const found = [];
+  for (const name of BLOCKS.slice(4)) {
+    all[name].forEach((row, a) => row.forEach((_, b) => {
+      const made = operands(all, name, a, b).flat();
+      if (made.some((cell) => cell[0] === block && cell[1] === i && cell[2] === j)) found.push(`${name}.${a}.${b}`);
+    }));
+  }
+  return found;
+}
+
+// The arithmetic of a cell as pieces [text, block, raised]: the block gives a number its colour, "" is for signs.
+export function written(all, given, block, i, j, digits = 2) {
+  const number = (name, a, b) => [format(all[name][a][b], digits).replace("-", "−"), name];
+  const sign = (text) => [text, ""], result = [sign(" = "), number(block, i, j)];
+  const join = (terms, between) => terms.flatMap((term, n) => (n ? [sign(between), ...term] : term));
+  const [a, b] = operands(all, block, i, j);
+  if (!a) return [number(block, i, j)];
+  if (block === "weights") {
+    const power = (cell) => [sign("e"), [...number(...cell), true]];
+    const seen = b.filter(([name, r, c]) => all[name][r][c] > -Infinity);
+    if (!seen.includes(b[j])) return [sign("hidden by the mask: "), ...power(a[0]), ...result];
+    return [...power(a[0]), sign(" / ("), ...join(seen.map(power), " + "), sign(")"), ...result];
+  }
+  const terms = join(a.map((cell, m) => [number(...cell), sign(" × "), number(...b[m])]), " + ");
+  if (block !== "scores") return [...terms, ...result];
+  if (all.scores[i][j] === -Infinity) return [sign("hidden by the mask"), ...result];
+  const scaled = given.root ? [sign("("), ...terms, sign(`) / √${a.length}`)] : terms;
+  return [...scaled, ...result];
+}
+
+// "scores.3.1" as [block, row, column], if there is such a cell.
+export function cellOf(all, text) {
+  const [block, ...at] = String(text).split("."), [i, j] = at.map(Number);
+  return BLOCKS.includes(block) && at.length === 2 && all[block][i]?.[j] !== undefined ? [block, i, j] : null;
+}
+
+// A number as the sheet keeps it: two decimals, and not larger than fits a cell.
+export const kept = (x) => Math.round(100 * Math.min(MOST, Math.max(-MOST, x))) / 100 || 0;
