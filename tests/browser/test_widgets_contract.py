@@ -11,6 +11,7 @@ from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
+    AttentionSheet,
     BlockDiagram,
     DecodingBench,
     Laboratory,
@@ -94,6 +95,38 @@ def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert readout.text_content() == "query q → key a · weights 0.250 · other 1.000"
     page.evaluate("model.fromKernel('other', bytes(''))")
     assert [page.locator("canvas").count(), page.locator(".attn").count()] == [1, 1]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_sheet_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    one = [[1, 0], [0, 1]]
+    sheet = AttentionSheet(
+        one, one, one, one, ["a", "b"], words={"a": [1, 0], "b": [0, 1], "c": [2, 1]}, name="kept"
+    )
+    errors = start(page, sheet, attached)
+    page.get_by_role("button", name="x of “a”, number 2: 0.00").click()
+    page.keyboard.press("Shift+ArrowUp")
+    assert page.evaluate("[model.get('cell'), model.get('x'), unsaved.size]") == [
+        "x.0.1",
+        [[1, 0.1], [0, 1]],
+        0,
+    ]
+    page.get_by_role("combobox", name="word 2").select_option("c")
+    assert page.evaluate("[model.get('tokens'), model.get('x')[1]]") == [["a", "c"], [2, 1]]
+    page.get_by_role("button", name="Mask later words").click()
+    assert page.evaluate("[model.get('mask'), unsaved.size]") == [True, 0]
+    page.evaluate("model.fromKernel('w_v', [[3, 0], [0, 1]]), model.fromKernel('cell', 'v.0.0')")
+    page.evaluate(FRAME)
+    assert page.locator(".attn-sum").text_content() == "1.00 × 3.00 + 0.10 × 0.00 = 3.00"
+    page.evaluate("model.fromKernel('words', {})")  # Python takes the other words away
+    assert [page.get_by_role("combobox").count(), page.locator(".attn").count()] == [0, 1]
+    page.get_by_role("button", name="Divide by √2").click()
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('root'), model.get('mask'), unsaved.size]") == [True, True, 0]
+    page.locator(".attn-num").first.click()
+    page.locator(".attn-num").first.press("PageDown")
     finish(page, errors)
 
 
