@@ -82,7 +82,7 @@ def prompt_label(
             space(8),
             *(row(*line, gap=3) for line in _lines(boxes)),
             space(8),
-            box(f"the model: {_count(model)} parameters", name="model", size=SMALL),
+            box(f"model: {_count(model)} parameters", name="model", width=220, size=SMALL),
             space(8),
             text("the likeliest next tokens", size=SMALL, beside="bars"),
             bars(likeliest, shares[order[:top]], name="bars"),
