@@ -164,12 +164,12 @@ class Writer(nn.Module):
     [
         (masked_softmax, 1, None),
         (lambda scores, past: scores.softmax(-1) * past, 5, 1),
-        (lambda scores, past: scores.softmax(-1), 1, 2),
+        (lambda scores, past: scores.softmax(-1), 3, 2),
     ],
     ids=["masked before", "zeroed after", "no mask"],
 )
 def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, seeds, least):
-    """The faint leak of weights zeroed after the softmax is used by most models, not by each."""
+    """Most models use a leak as far as this, not each: the middle of several seeds is asked."""
     gaps = sorted(leak(rule, seed) for seed in range(seeds))
     assert abs(gaps[0]) < 1e-3 if least is None else gaps[seeds // 2] > least
 
