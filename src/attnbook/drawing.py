@@ -132,7 +132,7 @@ def heading(words: str) -> Part:
     width, line, lines = WIDTH - 4, 1.3 * BIG, [""]
     for word in clean(words).split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer, BIG) > width:
+        if lines[-1] and HEAVY * text_width(longer, BIG) > width:
             lines.append(word)
         else:
             lines[-1] = longer
@@ -402,6 +402,7 @@ def numbers(values: Any, name: str = "values", *, share: bool = False) -> np.nda
 
 
 # Widths of letters in the usual fonts of systems, as shares of the size; wide scripts take 1.
+HEAVY = 1.15  # how much wider a heading's letters are
 NARROW, WIDE = "ijlftrI.,:;|'!()[] ", "mwMW@%—"
 
 
