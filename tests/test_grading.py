@@ -108,10 +108,120 @@ HOSTILE = {
     "    except OSError: pass\n" + WRONG,
     "all lines closed": "import os\nos.closerange(0, 100)",
     "a crash": "import ctypes\nctypes.string_at(0)",
+    "an error without words": 'import os\nsaid = b\'["list", "raised", "x"]\'\n'
+    "for n in range(3, 100):\n"
+    "    try: os.write(n, len(said).to_bytes(4, 'big') + bytes(4) + said)\n"
+    "    except OSError: pass\n" + WRONG,
+    "a size without an end": "import os\n"
+    'said = b\'["list", "answer", ["tensor", "int8", ["list", 1\' + b\'0\' * 30 + b\']]]\'\n'
+    "for n in range(3, 100):\n"
+    "    try: os.write(n, len(said).to_bytes(4, 'big') + bytes(4) + said)\n"
+    "    except OSError: pass\n" + WRONG,
+    "a bomb of brackets": "import os\n"
+    "said = b'[\"list\", \"answer\"' + b',[\"list\"]' * (1 << 24) + b']'\n"
+    "def dot_scores(q, k):\n"
+    "    for n in range(3, 100):\n"
+    "        try: os.write(n, len(said).to_bytes(4, 'big') + bytes(4))\n"
+    "        except OSError: continue\n"
+    "        open(n, 'wb').write(said)",
+    "byte by byte": "import os, time\ndef dot_scores(q, k):\n"
+    "    for n in range(3, 100):\n"
+    "        try: os.write(n, bytes([0, 1, 0, 0, 0, 0, 0, 0]))\n"
+    "        except OSError: continue\n"
+    "        while True: time.sleep(0.002); os.write(n, b' ')",
+    "questions without an end": "import gc\n"
+    "line = next(x for x in gc.get_objects() if type(x).__name__ == 'Peer')\n"
+    "def dot_scores(q, k):\n    while True:\n        try: line.ask('nothing')\n"
+    "        except Exception: pass",
+    "a disk filled by many files": "for n in range(3): open(str(n), 'wb').write(bytes(50 << 20))\n"
+    + RIGHT,
+    "files without an end": "for n in range(10**4): open(str(n), 'w').close()\n" + RIGHT,
+    "memory that is in no process": "import os\nos.memfd_create('x')\n" + RIGHT,
+    "a service of the machine": "import socket\nsocket.socket(socket.AF_UNIX).connect(SERVICE)\n"
+    + RIGHT,
+    "a service of the machine, by letter": "import socket\n"
+    "socket.socketpair(type=socket.SOCK_DGRAM)[0].sendto(b'x', LETTERS)\n" + RIGHT,
+    "the grader's environment": "import ctypes\n"
+    "top = ctypes.c_void_p.in_dll(ctypes.CDLL(None), '__libc_stack_end').value\n"
+    "first = ctypes.c_void_p.from_address(top + 8).value\n"
+    "size = next(n for n in range(1, 10**6) if b'SE' + b'CRET=' in ctypes.string_at(first, n))\n"
+    + RIGHT,
+    "life after its parent": "import ctypes\nctypes.CDLL(None).prctl(1, 0)\nwhile True: pass",
     "no Python": "this is no Python",
     "half a character": "raise ValueError('\\ud800')",
     "a null byte": "x = '\x00'",
     "nothing": "",
+}
+
+# Right in a notebook, each in its own way: all points.
+HONEST = {
+    "a line begins with %": {
+        TASK: "three = (7\n    % 4)\ndef dot_scores(q, k): return q @ k.mT * (three / 3)"
+    },
+    "a text begins with % and !": {
+        TASK: 'text = """\n%a\n!b\n"""\nassert len(text) == 7\n' + RIGHT
+    },
+    "help": {TASK: "torch.einsum?\n?torch.matmul\n" + RIGHT},
+    "a timed cell": {TASK: "%%time\n" + RIGHT},
+    "a timed line": {TASK: "%time one = 1\ndef dot_scores(q, k): return one * q @ k.mT"},
+    "a list of files": {TASK: "found = !ls\n" + RIGHT},
+    "IPython asked": {TASK: "get_ipython().run_line_magic('matplotlib', 'inline')\n" + RIGHT},
+    "a class": {
+        TASK: "class Dot:\n    def __call__(self, q, k): return q @ k.mT\ndot_scores = Dot()"
+    },
+    "a module": {
+        TASK: "class Dot(torch.nn.Module):\n    def forward(self, queries, keys):\n"
+        "        return torch.einsum('bqd,bkd->bqk', queries, keys)\ndot_scores = Dot()"
+    },
+    "walrus, and a part": {
+        TASK: "import functools\n"
+        "(made := lambda power, q, k: (q @ k.mT) ** power)\n"
+        "dot_scores: object = functools.partial(made, 1)"
+    },
+    "compiled": {
+        TASK: "@torch.jit.script\n"
+        "def dot_scores(q: torch.Tensor, k: torch.Tensor):\n    return q @ k.mT"
+    },
+    "a decorator that prints": {
+        TASK: "def told(f):\n    def g(*a):\n        print(*a)\n        return f(*a)\n"
+        "    return g\n@told\n" + RIGHT
+    },
+    "gradients": {TASK: "def dot_scores(q, k): return q.requires_grad_() @ k.mT"},
+    "double": {TASK: "def dot_scores(q, k): return q.double() @ k.double().mT"},
+    "turned and repeated memory": {TASK: "def dot_scores(q, k): return (k @ q.mT).mT"},
+    "a figure": {
+        TASK: "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('x.png')\n"
+        "plt.show()\n" + RIGHT
+    },
+    "files of its own": {
+        TASK: "import tempfile\nopen('notes', 'w').write('x')\n"
+        "with tempfile.TemporaryDirectory() as folder: torch.save(1, folder + '/one')\n" + RIGHT
+    },
+    "its own module": {
+        TASK: "import pickle\nclass Note: pass\npickle.loads(pickle.dumps(Note()))\n"
+        "import __main__\nassert __main__.Note is Note\n" + RIGHT
+    },
+    "threads and processes": {
+        TASK: "import subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(4) as pool: list(pool.map(str, range(9)))\n"
+        "subprocess.run([sys.executable, '-c', ''], check=True)\n" + RIGHT
+    },
+    "gradients computed": {
+        TASK: "x = torch.ones(3, requires_grad=True)\nx.square().sum().backward()\n" + RIGHT
+    },
+    "a tuple with names": {
+        "a1-decoder-step": "from collections import namedtuple\n"
+        "Look = namedtuple('Look', 'context weights')\n"
+        "def decoder_step(s, m, mask):\n"
+        "    scores = torch.einsum('bd,bkd->bk', s, m) / m.shape[-1] ** 0.5\n"
+        "    w = scores.masked_fill(~mask, -torch.inf).softmax(-1)\n"
+        "    return Look(torch.einsum('bk,bkd->bd', w, m), w)"
+    },
+    "a number of numpy": {
+        "a1-attention-error": "import numpy as np\n"
+        "def attention_error(w, gold, counts):\n"
+        "    return np.mean((w.argmax(-1) != gold)[counts].numpy())"
+    },
 }
 
 # Cells and files that are as they should not be.
@@ -124,6 +234,7 @@ FILES = {
     "an answer twice, the second right": MOST,
     "an answer twice, the second wrong": MOST - WORTH,
     "a cell of help added": MOST,
+    "a cell of help with nbgrader's empty words": MOST,
     "answers under each other's names": MOST - WORTH,
     "magics": MOST,
     "a folder": MOST,
@@ -217,6 +328,18 @@ def files(folder: Path) -> None:
         first["source"], second["source"] = second["source"], first["source"]
 
     changed("answers under each other's names", exchanged)
+    changed(
+        "a cell of help with nbgrader's empty words",
+        lambda nb: nb["cells"].insert(
+            nb["cells"].index(cell_of(nb, TASK)),
+            {
+                "cell_type": "code",
+                "metadata": {"nbgrader": {"grade": False, "solution": False}},
+                "source": "def turned(x): return x.mT",
+            },
+        ),
+        **{TASK: "def dot_scores(q, k): return q @ turned(k)"},
+    )
     store("magics", notebook(**{TASK: "%matplotlib inline\n!ls\n" + RIGHT}))
     (folder / "a folder" / "a1").mkdir(parents=True)
     (folder / "a folder" / "a1" / "a1.ipynb").write_text(json.dumps(notebook()))
@@ -251,7 +374,15 @@ def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
     folder, out = tmp_path_factory.mktemp("handed-in"), tmp_path_factory.mktemp("graded")
     files(folder)
     server = socket.create_server(("127.0.0.1", 0))
+    service, letters = (
+        socket.socket(socket.AF_UNIX, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+    )
+    service.bind(str(out / "service"))
+    service.listen()
+    letters.bind(str(out / "letters"))
     known = {
+        "SERVICE": repr(str(out / "service")),
+        "LETTERS": repr(str(out / "letters")),
         "OTHER": repr(str(folder / "=1+1.ipynb")),
         "MARKS": repr(str(out / "a1.csv")),
         "GRADER": str(os.getpid()),
@@ -261,14 +392,18 @@ def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
         for word, value in known.items():
             source = source.replace(word, value)
         (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**{TASK: source})))
+    for kind, answers in HONEST.items():
+        (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**answers)))
     before = digests()
-    with server:
+    os.environ["SECRET"] = "of the lecturer"
+    with server, service, letters:
         grade.main(
             ["a1", str(folder), "--out", str(out), "--seconds", "3", f"--solutions={SOLUTIONS}"]
         )
     assert digests() == before
+    del os.environ["SECRET"]
     rows = {row["student"].lstrip("'"): row for row in csv.DictReader((out / "a1.csv").open())}
-    assert len(rows) == len(HOSTILE) + len(FILES)
+    assert len(rows) == len(HOSTILE) + len(HONEST) + len(FILES)
     for student, row in rows.items():
         row["stored"] = json.loads((out / "a1" / f"{student}.json").read_text())
         row["page"] = (out / "a1" / f"{student}.html").read_text()
@@ -286,6 +421,13 @@ def test_a_hostile_answer_costs_its_own_points_and_no_others(graded, kind):
     assert list(lost) == [CHECK], lost
     assert lost[CHECK]
     assert float(graded[kind]["points"]) == MOST - WORTH
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_an_honest_answer_gets_all_points(graded, kind):
+    marks = graded[kind]["stored"]["marks"]
+    assert not {m["task"]: m["said"] for m in marks if m["points"] == 0}
+    assert float(graded[kind]["points"]) == MOST
 
 
 @pytest.mark.parametrize("kind", FILES)

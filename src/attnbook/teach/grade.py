@@ -11,12 +11,16 @@ import hashlib
 import html
 import io
 import json
+import os
 import random
+import signal
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import redirect_stdout
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,18 +32,19 @@ from attnbook import files
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.sandbox import follow
 from attnbook.teach.student import SECONDS, Nursery, Student
-from attnbook.teach.submission import Reference, RefusedError, answers, python, reference
+from attnbook.teach.submission import Reference, RefusedError, Shell, answers, python, reference
 from attnbook.teach.wire import GoneError, RaisedError
 
-WALLS = ("network", "processes", "files")
-LONGEST = 2000  # letters of a message
+WALLS = ("network", "processes", "files", "disk")
+TURNS = 2  # times that each task may take all its seconds
+LONGEST, NAME = 2000, 150  # letters of a message, bytes of a name
 STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui; margin: 1em auto; max-width: 50em; padding: 0 1em }
 td, th { text-align: left; vertical-align: top; padding: 0.4em }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 }
 """
-FORMULA = ("=", "+", "-", "@")  # what a spreadsheet would compute
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
 
 
 @dataclass
@@ -76,11 +81,13 @@ class Sitting:
         self.known, self.cells, self.nursery, self.seconds = known, cells, nursery, seconds
         self.deadly: set[str] = set()  # cells that ended the process
         self.failed: dict[str, str] = {}  # what a cell's error said
+        self.until = time.monotonic() + TURNS * seconds * len(known.tasks)
         self.student = Student(nursery, seconds=seconds)
 
     def marks(self) -> Iterator[Mark]:
         """Judge task after task."""
         names: dict[str, Any] = {"__name__": "__main__"}
+        names["get_ipython"] = lambda: Shell(names)
         done: list[str] = []
         todo = iter(self.known.order)
         for task in self.known.tasks:
@@ -105,6 +112,8 @@ class Sitting:
         given = [self.known.given[cell]] if cell in self.known.given else []
         theirs = [] if cell in self.deadly else self.cells.get(cell, [])
         for source in [*given, *theirs]:
+            if self.late:
+                return
             try:
                 self.student.run(python(source), cell)
             except RaisedError as error:
@@ -114,6 +123,11 @@ class Sitting:
                 self.failed[cell] = f"the process that ran the cell was ended: {why}"
                 self._again(done)
                 return
+
+    @property
+    def late(self) -> bool:
+        """Whether all cells and checks together took too long."""
+        return time.monotonic() > self.until
 
     def _again(self, done: list[str]) -> None:
         """A new process, in which all cells are run that did no harm."""
@@ -125,6 +139,8 @@ class Sitting:
     def _judge(self, task: Any, names: dict[str, Any], done: list[str]) -> Mark:
         printed, points = io.StringIO(), 0.0
         try:
+            if self.late:
+                raise GoneError("all cells together took too long")
             names |= {name: self.student.get(name) for name in task.names}
             if missing := [name for name in task.names if names[name] is None]:
                 raise AnswerError(f"there is no {missing[0]}: its cell is missing, or failed")
@@ -147,8 +163,11 @@ class Sitting:
 
 
 def _clean(said: str) -> str:
-    """What can be written to a file, and read on a page."""
-    return said[:LONGEST].encode("utf-8", "replace").decode("utf-8").strip()
+    """What can be written to a file, and read on a page or a screen."""
+    return "".join(
+        "?" if unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter
+        for letter in said[:LONGEST]
+    ).strip()
 
 
 def _seed() -> None:
@@ -168,7 +187,7 @@ def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds:
         finally:
             sitting.student.end()
     except RefusedError as why:
-        refused = f"{path.name}: {why}"
+        refused = _clean(f"{path.name}: {why}")
     return Graded(student, found, refused, walls, round(time.perf_counter() - begin, 1))
 
 
@@ -182,29 +201,67 @@ def submissions(folder: Path, name: str) -> dict[str, Path]:
         if entry.is_dir() and not entry.is_symlink():
             every = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
             inside = [p for p in every if p.name.startswith(name)] or every or [entry]
-        found[entry.stem if entry.suffix == ".ipynb" else entry.name] = inside[0]
+        student = _named(entry.stem if entry.suffix == ".ipynb" else entry.name)
+        while student in found:  # ada.ipynb and ada/a1.ipynb
+            student += "+"
+        found[student] = inside[0]
     return found
+
+
+def _named(name: str) -> str:
+    """A student's name that is also a file's, even where the system's own are longer or no text."""
+    whole = os.fsencode(name)
+    known = hashlib.sha256(whole).hexdigest()[:8]
+    short = whole if len(whole) <= NAME else whole[: NAME - 9] + f"-{known}".encode()
+    return short.decode("utf-8", "backslashreplace" if short is whole else "ignore")
 
 
 _here: dict[str, Nursery] = {}  # of this process
 
 
 def _worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent hears it
     torch.set_num_threads(1)
     follow()
 
 
 def _one(student: str, path: Path, where: Path, out: Path, seconds: float) -> Graded:
-    if "nursery" not in _here:
-        _here["nursery"] = Nursery().__enter__()
     known = reference(where)
-    try:
-        graded = grade(student, path, known, _here["nursery"], seconds)
-    except GoneError:  # the nursery itself was hurt: another one
-        _here.pop("nursery").__exit__(None, None, None)
-        return _one(student, path, where, out, seconds)
-    _store(out, known.name, graded, _digest(path, where))
-    return graded
+    for last in (False, True):
+        if "nursery" not in _here:
+            _here["nursery"] = Nursery().__enter__()
+        try:
+            graded = grade(student, path, known, _here["nursery"], seconds)
+        except GoneError:  # the nursery itself was hurt: another one, once
+            _here.pop("nursery").__exit__(None, None, None)
+            if last:
+                raise
+        else:
+            _store(out, known.name, graded, _digest(seconds, path, where))
+            return graded
+    raise AssertionError
+
+
+def _all(
+    todo: dict[str, Path], where: Path, out: Path, seconds: float, jobs: int
+) -> Iterator[Graded]:
+    """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
+    again: list[str] = []
+    with ProcessPoolExecutor(jobs, initializer=_worker) as pool:
+        todos = {
+            pool.submit(_one, who, path, where, out, seconds): who for who, path in todo.items()
+        }
+        for job in as_completed(todos):
+            try:
+                yield job.result()
+            except Exception as error:  # the others' work must not be lost
+                if isinstance(error, BrokenProcessPool) and len(todo) > 1:
+                    again.append(todos[job])
+                    continue
+                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
+                yield Graded(todos[job], [], _clean(why), [], 0.0)
+    for student in again:
+        yield from _all({student: todo[student]}, where, out, seconds, 1)
 
 
 def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
@@ -214,12 +271,14 @@ def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
         record.write_text(json.dumps({"digest": digest, **asdict(graded)}), "utf-8")
 
 
-def _digest(*paths: Path) -> str:
-    """What a result depends on."""
-    seen = hashlib.sha256()
-    for path in paths:
-        whole = not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28
-        seen.update(path.read_bytes() if whole else str(path).encode())
+def _digest(seconds: float, *paths: Path) -> str:
+    """What a result depends on: the time, the notebooks, and the checks and the grader itself."""
+    seen = hashlib.sha256(str(seconds).encode())
+    for path in [*paths, *sorted(Path(__file__).parent.glob("*.py"))]:
+        seen.update(b"\0" + os.fsencode(path))
+        with suppress(OSError):  # a file that nobody may read is refused later
+            if not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28:
+                seen.update(path.read_bytes())
     return seen.hexdigest()
 
 
@@ -228,10 +287,13 @@ def _stored(out: Path, name: str, student: str, digest: str) -> Graded | None:
     record = out / name / f"{student}.json"
     if not record.is_file():
         return None
-    said = json.loads(record.read_text("utf-8"))
-    if said.pop("digest") != digest:
-        return None
-    return Graded(**{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
+    try:
+        said = json.loads(record.read_text("utf-8"))
+        if said.pop("digest") == digest:
+            return Graded(**{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass  # another version wrote it, or a hand
+    return None
 
 
 def feedback(name: str, graded: Graded) -> str:
@@ -296,27 +358,20 @@ def main(argv: list[str] | None = None) -> None:
     known = reference(found[0])
     todo, graded = submissions(said.submissions, said.assignment), []
     for student, path in list(todo.items()):
-        if old := _stored(said.out, known.name, student, _digest(path, found[0])):
+        digest = _digest(said.seconds, path, found[0])
+        if old := _stored(said.out, known.name, student, digest):
             graded.append(old)
             del todo[student]
     if graded:
         print(f"{len(graded)} were graded before")
-    with ProcessPoolExecutor(said.jobs, initializer=_worker) as pool:
-        jobs = {
-            pool.submit(_one, student, path, found[0], said.out, said.seconds): student
-            for student, path in todo.items()
-        }
-        for job in as_completed(jobs):
-            try:
-                each = job.result()
-            except Exception as error:  # the others' work must not be lost
-                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-                each = Graded(jobs[job], [], _clean(why), [], 0.0)
+    try:
+        for each in _all(todo, found[0], said.out, said.seconds, said.jobs):
             graded.append(each)
-            print(
-                f"{each.student}: {each.refused or f'{each.points:g}'} ({each.seconds} s)",
-                flush=True,
-            )
+            what = each.refused or f"{each.points:g}"
+            print(_clean(f"{each.student}: {what} ({each.seconds} s)"), flush=True)
+    except KeyboardInterrupt:  # its processes follow it
+        print("stopped; what was graded is kept", flush=True)
+        os._exit(130)
     with files.whole(said.out / f"{known.name}.csv") as path:
         path.write_text(table(graded, known), "utf-8")
     print(f"{len(graded)} students: {said.out / known.name}.csv")

@@ -15,9 +15,11 @@ from types import TracebackType
 from typing import Any
 
 import attnbook
-from attnbook.teach.wire import Peer
+from attnbook.teach.wire import GoneError, Peer
 
 MEMORY, SECONDS = 1 << 30, 60.0
+START = 600.0  # seconds that importing torch may take
+KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")  # no secrets
 SEEN = [  # what a student's code may read: Python, its packages, and the system's libraries
     *sorted({sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
     *("/usr/lib", "/usr/share", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
@@ -39,8 +41,12 @@ class Nursery:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            cwd=Path(attnbook.__file__).parents[1],  # not where somebody's torch.py may lie
+            env={name: os.environ[name] for name in KEPT if name in os.environ},
+            start_new_session=True,  # Ctrl-C is not meant for it
         )
         theirs.close()
+        self._control.settimeout(START)
         return self
 
     def __exit__(
@@ -54,11 +60,19 @@ class Nursery:
         self._process.wait()
 
     def born(self) -> tuple[int, socket.socket]:
-        """A new process: its number, and the line to it."""
+        """A new process: its number, and the line to it.
+
+        Raises:
+            GoneError: if there are no more, as something has ended the nursery.
+        """
         ours, theirs = socket.socketpair()
-        socket.send_fds(self._control, [b"!"], [theirs.fileno()])
-        theirs.close()
-        (number,) = struct.unpack(">I", self._control.recv(4))
+        try:
+            with theirs:
+                socket.send_fds(self._control, [b"!"], [theirs.fileno()])
+            (number,) = struct.unpack(">I", self._control.recv(4))
+        except (OSError, struct.error) as why:
+            ours.close()
+            raise GoneError(f"the nursery has ended: {why}") from None
         return number, ours
 
 
@@ -71,8 +85,8 @@ class Student:
         seconds: that a cell, or a call, may take.
 
     Attributes:
-        walls: what keeps the process in: "network", "processes", "files", as far as the system
-            can.
+        walls: what keeps the process in: "network", "processes", "files", "disk", as far as the
+            system can.
     """
 
     def __init__(self, nursery: Nursery, memory: int = MEMORY, seconds: float = SECONDS):

@@ -2,12 +2,15 @@
 
 import ast
 import json
+import symtable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 LARGEST = 20_000_000  # bytes of a notebook
-DROPPED = ("%", "!", "?")  # what begins a line for IPython, not for Python
+RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its names
 
 
 class RefusedError(Exception):
@@ -23,7 +26,7 @@ class Task:
         points: what it is worth.
         check: its source, hidden tests included.
         answers: the `grade_id` of the cells since the check before.
-        names: what these cells define in the reference.
+        names: what the check uses of what this and earlier cells define in the reference.
         reader: whether a person reads the answer.
     """
 
@@ -51,7 +54,7 @@ def reference(path: Path) -> Reference:
     Raises:
         ValueError: if it has no checks.
     """
-    found, task = Reference(path.stem, [], {}, []), Task()
+    found, task, names = Reference(path.stem, [], {}, []), Task(), list[str]()
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         said, code = _said(cell), cell["cell_type"] == "code"
         if not (code or said.get("grade")):
@@ -60,13 +63,14 @@ def reference(path: Path) -> Reference:
         found.order.append(name)
         if said.get("solution"):
             task.answers.append(name)
-            task.names += defined(_source(cell)) if code else []
+            names += defined(_source(cell)) if code else []
         elif not said.get("grade"):
             found.given[name] = _source(cell)
         if said.get("grade"):
             task.name, task.points = name, float(said["points"])
             task.reader = bool(said.get("solution"))
             task.check = "" if task.reader else _source(cell)
+            task.names = [name for name in dict.fromkeys(names) if name in _used(task.check)]
             found.tasks.append(task)
             task = Task()
     if not found.tasks:
@@ -102,7 +106,7 @@ def answers(path: Path, known: Reference) -> dict[str, list[str]]:
             name = said.get("grade_id")
             if name in known.order:
                 last = name
-            elif said or cell["cell_type"] != "code":
+            elif name or cell["cell_type"] != "code":
                 continue  # a text, or a check of another assignment
             if name in written:
                 theirs = True
@@ -119,25 +123,42 @@ def answers(path: Path, known: Reference) -> dict[str, list[str]]:
 
 
 def python(source: str) -> str:
-    """A cell without IPython's magics and shell lines."""
-    lines = source.splitlines()
-    return "\n".join("" if line.lstrip().startswith(DROPPED) else line for line in lines)
+    """A cell as Python: magics, shell lines and questions are calls of `get_ipython()`."""
+    return TransformerManager().transform_cell(source)
+
+
+class Shell:
+    """What `get_ipython()` gives: magics that time a cell run it, all else does nothing."""
+
+    def __init__(self, names: dict[str, Any]):
+        self._names = names
+
+    def run_cell_magic(self, name: str, _: str, cell: str) -> None:
+        if name in RUNNING:
+            exec(python(cell), self._names)
+
+    def run_line_magic(self, name: str, line: str, *_: Any) -> None:
+        if name == "time":
+            exec(line, self._names)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
 
 
 def defined(source: str) -> list[str]:
     """The names that a cell defines at its top level."""
-    found: list[str] = []
-    for node in ast.parse(python(source)).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.append(node.name)
-        elif isinstance(node, ast.Assign):
-            found += [n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return list(dict.fromkeys(found))
+    table = symtable.symtable(python(source), "cell", "exec")
+    return [symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()]
+
+
+def _used(source: str) -> set[str]:
+    """The names that a check asks for."""
+    return {node.id for node in ast.walk(ast.parse(python(source))) if isinstance(node, ast.Name)}
 
 
 def _said(cell: dict[str, Any]) -> dict[str, Any]:
     """What nbgrader keeps about a cell."""
-    return cell.get("metadata", {}).get("nbgrader", {})
+    return cell.get("metadata", {}).get("nbgrader") or {}
 
 
 def _source(cell: dict[str, Any]) -> str:

@@ -12,15 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
-MOST = 1 << 28  # bytes of a message
+TEXT, MOST = 1 << 22, 1 << 26  # bytes of them; what is read from JSON is twenty times as large
+LATE = "it took too long: a loop without an end?"
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
+        torch.complex128,
+        torch.complex64,
         torch.float64,
         torch.float32,
         torch.float16,
@@ -69,7 +73,7 @@ class Remote:
         raise TypeError(f"a {self.kind} is neither true nor false")
 
 
-# What a check may ask of an object: it is a module, a state, or a tuple with names.
+# What a check may ask of an object: it is a module, a state, or a result with names.
 ATTRIBUTES = {
     *("eval", "train", "forward", "step", "start", "generate", "sample", "encode", "decode"),
     *("load_state_dict", "state_dict", "tokens", "scores", "logp", "loss", "weights"),
@@ -122,14 +126,16 @@ class Peer:
         parts: list[bytes] = []
 
         def plain(value: Any) -> Any:
-            if type(value) in PLAIN:
+            if isinstance(value, np.generic):
+                value = value.item()
+            if isinstance(value, PLAIN):
                 return value
             if isinstance(value, Tensor):
-                whole = value.detach().cpu().contiguous().reshape(-1)
+                whole = value.detach().resolve_conj().cpu().contiguous().reshape(-1)
                 parts.append(whole.view(torch.uint8).numpy().tobytes() if len(whole) else b"")
                 return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape)]
-            if type(value) in (list, tuple):
-                return [type(value).__name__, *map(plain, value)]
+            if isinstance(value, list | tuple):
+                return ["list" if isinstance(value, list) else "tuple", *map(plain, value)]
             if isinstance(value, Mapping):
                 return ["dict", *([plain(key), plain(each)] for key, each in value.items())]
             if isinstance(value, Remote):
@@ -144,8 +150,8 @@ class Peer:
 
     def _receive(self) -> list[Any]:
         length, size = HEAD.unpack(self._exactly(HEAD.size))
-        if length + size > MOST:
-            raise GoneError("it sent what is no answer, or one of more than 250 MB")
+        if length > TEXT or size > MOST:
+            raise GoneError(f"it sent what is no answer, or one of more than {MOST >> 20} MB")
         text, parts = self._exactly(length), memoryview(bytearray(self._exactly(size)))
 
         def value(said: Any) -> Any:
@@ -169,9 +175,9 @@ class Peer:
 
         try:
             message = value(json.loads(text))
-            if message[0] not in ("ask", "answer", "raised") or len(message) < 2:
-                raise ValueError(message[0])
-        except (LookupError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+            if len(message) < {"ask": 3, "answer": 2, "raised": 3}[message[0]]:
+                raise ValueError("it is too short")
+        except Exception as error:  # whatever bytes can do to those who read them
             raise GoneError(f"it sent what is no answer ({str(error)[:100]})") from None
         return message
 
@@ -187,12 +193,14 @@ class Peer:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """For as long as there is time."""
-        left = None if self.until is None else max(0.01, self.until - time.monotonic())
+        """For as long as there is time, however much the other side says meanwhile."""
+        left = None if self.until is None else self.until - time.monotonic()
+        if left is not None and left <= 0:
+            raise GoneError(LATE)
         try:
             self.line.settimeout(left)
             yield
         except TimeoutError:
-            raise GoneError("it took too long: a loop without an end?") from None
+            raise GoneError(LATE) from None
         except OSError:
             raise GoneError("it ended by itself: did it use too much memory, or exit?") from None
