@@ -65,3 +65,13 @@ test("a reference is read, and what is no cell is none; numbers are kept with tw
   }
   assert.deepEqual([1.234, -0.001, 50, -50, 0.1 + 0.2].map(sheet.kept), [1.23, 0, 9.99, -9.99, 0.3]);
 });
+
+test("a cell is named, with what it is made of", () => {
+  const said = (...cell) => [sheet.naming(cell, ["a", "b", "c"], ["one"]), sheet.madeOf(cell, ["a", "b", "c"], ["one"])];
+  assert.deepEqual(said("x", 1, 0), ["x of “b”, number 1", ""]);
+  assert.deepEqual(said("w_k", 1, 3), ["W_K, row 2, column 4", ""]);
+  assert.deepEqual(said("k", 2, 3), ["key of “c”, number 4", " = x of “c” · W_K, column 4"]);
+  assert.deepEqual(said("scores", 0, 2), ["score, “a” → “c”", " = query of “a” · key of “c”"]);
+  assert.deepEqual(said("weights", 0, 2), ["weight, “a” → “c”", " = its share in the softmax of row “a”"]);
+  assert.deepEqual(said("out", 2, 0), ["output of “c”, one", " = weights of “c” · values, one"]);
+});

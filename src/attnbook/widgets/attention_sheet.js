@@ -1,12 +1,10 @@
 // AttentionSheet: a whole self-attention as cells; touch one and see what made it, change one and see what follows.
 import { format, within } from "./math.js";
-import { BLOCKS, INPUTS, cellOf, compute, kept, operands, uses, written } from "./sheet.js";
+import { BLOCKS, INPUTS, NAMES, cellOf, compute, kept, madeOf, naming, operands, uses, written } from "./sheet.js";
 import { h, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
 const LOOKS = { x: "state", w_q: "query", w_k: "key", w_v: "value", q: "query", k: "key", v: "value",
   scores: "weight", weights: "weight", out: "state" };
-const NAMES = { x: "x", w_q: "W_Q", w_k: "W_K", w_v: "W_V", q: "query", k: "key", v: "value", scores: "score",
-  weights: "weight", out: "output" };
 const STEP = 0.1, FAR = 3, PIXELS = 8; // one step of a key, how far the slider goes, how far one drags for a step
 const MARKS = ["attn-first", "attn-second", "attn-next"]; // the two vectors of a cell, and what it goes into
 const swap = (list, at, by) => list.map((one, n) => (n === at ? by : one));
@@ -97,7 +95,7 @@ function render({ model, el }) {
       section("weights", "weights", ["softmax of each row of scores"], "weights"),
       section("out", "output", ["weights × values, summed"], "out"),
       h("p", { className: "attn-note" }, "Round cells are given: change them, and the others follow. The larger a "
-        + "number, the darker its cell. Shown with two decimals, computed with all.")),
+        + "number, the stronger its colour. Shown with two decimals, computed with all.")),
     panel, heard, state.bar);
 
   // ---- what the reader does
@@ -195,16 +193,12 @@ function render({ model, el }) {
       }));
     }
   }
-  function named(block, i, j) {
-    const word = `“${tokens()[i]}”`, at = (["v", "out"].includes(block) && outputs[j]) || `number ${j + 1}`;
-    if (block.startsWith("w_")) return `${NAMES[block]}, row ${i + 1}, column ${j + 1}`;
-    return ["scores", "weights"].includes(block) ? `${NAMES[block]}, ${word} → “${tokens()[j]}”`
-      : `${NAMES[block]} of ${word}, ${at}`;
-  }
+  const named = (...at) => naming(at, tokens(), outputs);
   function mark(at) {
     const looks = new Map(), give = (cells, look) => cells.forEach((ref) => looks.set(place(...ref), look));
     if (at) {
-      operands(all, ...at).forEach((cells, side) => give(cells, MARKS[side]));
+      const [first, second] = operands(all, ...at);
+      if (first) give(second, MARKS[1]), give(first, MARKS[0]); // a score is in its row as well
       if (INPUTS.includes(at[0])) give(uses(all, ...at).map((text) => cellOf(all, text)), MARKS[2]);
     }
     for (const [block, { cells }] of Object.entries(blocks)) {
@@ -218,12 +212,13 @@ function render({ model, el }) {
   }
   function drawPanel(at) {
     editor.hidden = !at || !INPUTS.includes(at[0]);
-    which.textContent = at ? named(...at) : "Touch a number: what was it made of?";
+    which.replaceChildren(at ? named(...at) : "Touch a number: what was it made of?",
+      h("span", { className: "attn-from" }, at ? madeOf(at, tokens(), outputs) : ""));
     const pieces = at && editor.hidden ? written(all, given(), ...at) : [];
     sum.replaceChildren(...pieces.map(([text, block, raised]) =>
       h(raised ? "sup" : "span", { className: block && `attn-${LOOKS[block]}` }, text)));
     if (editor.hidden) return void (at || (sum.textContent = "Or change one of x or W, and see what follows."));
-    sum.textContent = "Drag it sideways, slide or type. Outlined: made of it.";
+    sum.textContent = "Drag it sideways, slide or type. Dotted cells are made of it.";
     slide.value = value();
     slide.setAttribute("aria-valuetext", format(value(), 2));
     if (!field.matches(":focus")) field.value = format(value(), 2);

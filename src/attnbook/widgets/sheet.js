@@ -5,6 +5,8 @@ import { format, softmax } from "./math.js";
 // Only the first four can be edited; the rest follows from them.
 export const BLOCKS = ["x", "w_q", "w_k", "w_v", "q", "k", "v", "scores", "weights", "out"];
 export const INPUTS = BLOCKS.slice(0, 4);
+export const NAMES = { x: "x", w_q: "W_Q", w_k: "W_K", w_v: "W_V", q: "query", k: "key", v: "value", scores: "score",
+  weights: "weight", out: "output" };
 export const MOST = 9.99; // the largest number that one may write
 
 const dot = (a, b) => a.reduce((sum, x, m) => sum + x * b[m], 0);
@@ -62,6 +64,23 @@ export function written(all, given, block, i, j, digits = 2) {
   if (all.scores[i][j] === -Infinity) return [sign("hidden by the mask"), ...result];
   const scaled = given.root ? [sign("("), ...terms, sign(`) / √${a.length}`)] : terms;
   return [...scaled, ...result];
+}
+
+// What a cell is called, and what it is made of, in words. `outputs` are names of a value's numbers, if any.
+const numbered = (block, j, outputs) => (["v", "out"].includes(block) && outputs[j]) || `number ${j + 1}`;
+export function naming([block, i, j], tokens, outputs) {
+  const name = NAMES[block], word = `“${tokens[i]}”`;
+  if (block.startsWith("w_")) return `${name}, row ${i + 1}, column ${j + 1}`;
+  if (["scores", "weights"].includes(block)) return `${name}, ${word} → “${tokens[j]}”`;
+  return `${name} of ${word}, ${numbered(block, j, outputs)}`;
+}
+export function madeOf([block, i, j], tokens, outputs) {
+  const word = `“${tokens[i]}”`;
+  if (INPUTS.includes(block)) return "";
+  if (block === "scores") return ` = query of ${word} · key of “${tokens[j]}”`;
+  if (block === "weights") return ` = its share in the softmax of row ${word}`;
+  if (block === "out") return ` = weights of ${word} · values, ${numbered(block, j, outputs)}`;
+  return ` = x of ${word} · ${NAMES[`w_${block}`]}, column ${j + 1}`;
 }
 
 // "scores.3.1" as [block, row, column], if there is such a cell.
