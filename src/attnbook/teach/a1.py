@@ -33,6 +33,12 @@ def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5,
             "these are the states one place behind the last word: counting begins at 0":
                 states[rows, n.clamp(max=max(lengths) - 1)],
             "these are means over all places, padding too": states.mean(1),
+            "these are means over the words of a sentence; the last one alone is asked for":
+                torch.stack([row[:m].mean(0) for row, m in zip(states, lengths, strict=True)]),
+            "these are states of the first sentence": states[0, n - 1],
+            "counted from the end of the tensor; lengths count from its start": states[rows, -n],
+            "every sentence has the places of all: index both axes, sentence i with length i":
+                states[:, n - 1],
         },
         axes="sentence d_model",
     )  # fmt: skip
@@ -56,6 +62,12 @@ def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
             "they are cosines: the vectors were made as long as 1":
                 want / q.norm(dim=-1)[..., None] / k.norm(dim=-1)[:, None],
             "they are distances, not products": torch.cdist(q, k),
+            "they are distances, not products ": -torch.cdist(q, k),
+            "they are distances, not products  ": torch.cdist(q, k) ** 2,
+            "they are means of products; add the products up": want / d,
+            "every sentence of the batch uses the keys of the first":
+                torch.einsum("bqd,kd->bqk", q, k[0]),
+            "the products of the numbers are not added up": q[:, :, None] * k[:, None],
         },
         axes="batch query key",
     )  # fmt: skip
@@ -81,6 +93,10 @@ def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3
             "the matrix is added up: only its sums come in":
                 torch.einsum("bqi,ij,bkl->bqk", q, w, k),
             "a tanh was taken, which belongs to the additive score": want.tanh(),
+            "a softmax was taken already, which is a later task": want.softmax(-1),
+            "every sentence of the batch uses the keys of the first":
+                torch.einsum("bqi,ij,kj->bqk", q, w, k[0]),
+            "the keys are missing: these are the queries, mapped": q @ w,
         },
         axes="batch query key",
     )  # fmt: skip
@@ -122,6 +138,14 @@ def additive_scores(
             "W and U are exchanged: W maps the query, U the key": swapped.tanh() @ v,
             "a ReLU stands where the tanh should": inner.relu() @ v,
             "v is missing: the hidden numbers are added up": inner.tanh().sum(-1),
+            "v is missing: the hidden numbers are averaged": inner.tanh().mean(-1),
+            "v is missing: there is one number for each hidden unit": inner.tanh(),
+            "query and key each have a tanh of their own; first add them":
+                ((q @ w.T).tanh()[:, :, None] + (k @ u.T).tanh()[:, None]) @ v,
+            "query and key are multiplied; they should be added":
+                ((q @ w.T)[:, :, None] * (k @ u.T)[:, None]).tanh() @ v,
+            "a sigmoid stands where the tanh should": inner.sigmoid() @ v,
+            "a softmax was taken already, which is a later task": (inner.tanh() @ v).softmax(-1),
             "rows are keys, columns are queries; it should be the other way round":
                 (inner.tanh() @ v).mT,
         },
@@ -161,6 +185,16 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
             "count. Set the scores to minus infinity before": open_ * may,
             "the mask is turned round: True means that a query may attend":
                 scores.masked_fill(may, -torch.inf).softmax(-1).nan_to_num(),
+            "the mask is turned round: True means that a query may attend ":
+                scores.masked_fill(may, -1e9).softmax(-1),
+            "the mask is turned round: True means that a query may attend  ":
+                scores.masked_fill(may, -torch.inf).softmax(-1),
+            "the mask was added as 1 and 0; hidden scores need minus infinity":
+                (scores + may).softmax(-1),
+            "the softmax was taken twice": want.softmax(-1),
+            "scores are divided by a root, which this task does not ask for":
+                (hidden / keys**0.5).softmax(-1).nan_to_num(),
+            "these are logarithms of weights": hidden.log_softmax(-1),
             "scores were set to 0 where the mask is False; a score of 0 still gets weight":
                 (scores * may).softmax(-1),
             "a query that may attend to nothing gives NaN; it should give zeros":
@@ -171,7 +205,17 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
         otherwise=sums,
         axes="batch query key",
     )  # fmt: skip
+    holds(
+        not got[~may].any(),
+        "attention_weights: hidden keys have small weights; they must be exactly 0. Set their"
+        " scores to minus infinity",
+    )
     large = answer(scores + 200, may)
+    holds(
+        not (isinstance(large, Tensor) and large.isnan().any()),
+        "attention_weights of large scores must hold numbers, got NaN: the exponential of a score"
+        " like 200 is infinite. PyTorch's softmax takes care of that",
+    )
     same(
         large,
         shifted.softmax(-1).nan_to_num(),
@@ -194,6 +238,9 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
         {
             "all values count alike; they should count by their weights":
                 values.mean(1, keepdim=True).expand(-1, queries, -1),
+            "all values count alike; they should count by their weights ":
+                values.sum(1, keepdim=True).expand(-1, queries, -1),
+            "values are weighted, but not added up": weights[..., None] * values[:, None],
             "only the value of the largest weight is taken; all should count":
                 values.take_along_dim(best[..., None], 1),
             "it is divided by the number of keys; the weights sum to 1 already":
@@ -244,23 +291,47 @@ def decoder_step(
             "the softmax is divided by the root of d; its scores should be":
                 looked(hidden) / d**0.5,
             "context and weights are exchanged": lambda: (hidden / d**0.5).softmax(-1),
+            "the mask is turned round: it is True at words":
+                looked(scores.masked_fill(mask, -torch.inf) / d**0.5),
+            "the mask is turned round: it is True at words ":
+                looked(scores.masked_fill(mask, -1e9) / d**0.5),
+            "weights were set to 0 after the softmax; set scores to minus infinity before it":
+                torch.einsum("bk,bkd->bd", (scores / d**0.5).softmax(-1) * mask, memory),
+            "scores were set to 0 where the mask is False; a score of 0 still gets weight":
+                looked(scores * mask / d**0.5),
+            "scores are divided by the root of the number of words, not of d":
+                looked(hidden / max(lengths) ** 0.5),
+            "it is a mean over the places; the weights sum to 1 already":
+                looked(hidden / d**0.5) / max(lengths),
+            "the softmax runs over the sentences; it should run over the words": torch.einsum(
+                "bk,bkd->bd", (hidden / d**0.5).softmax(0), memory
+            ),
+            "the state is added; only what was read is asked for":
+                state + looked(hidden / d**0.5),
         },
         axes="batch d_model",
     )  # fmt: skip
     same(
-        found[1], (hidden / d**0.5).softmax(-1), "the weights of decoder_step", axes="batch source"
+        found[1],
+        (hidden / d**0.5).softmax(-1),
+        "the weights of decoder_step",
+        {
+            "these are scores; take the softmax": hidden / d**0.5,
+            "these are scores; take the softmax ": scores / d**0.5,
+        },
+        axes="batch source",
     )
     right("decoder_step", got[0], seed)
 
 
-def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (40, 7)) -> None:
+def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (50, 7)) -> None:
     """The share of target words that attend most to another word than the right one."""
     words, keys = sizes
     some = numbers(seed)
     weights = some(words, keys).softmax(-1)
     gold = some(words, keys).argmax(-1)
     gold[: words // 3] = weights[: words // 3].argmax(-1)
-    counts = torch.arange(words) % 4 != 3  # True: the word counts
+    counts = torch.arange(words) % 5 < 3  # True: the word counts
     wrong = weights.argmax(-1) != gold
     mass = 1 - weights.gather(1, gold[:, None])[:, 0]
     got = number(
@@ -271,6 +342,13 @@ def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (40,
             "this is the share that is right; the error is asked for":
                 1 - wrong[counts].double().mean().item(),
             "words that do not count were counted": wrong.double().mean().item(),
+            "only words that do not count were counted": wrong[~counts].double().mean().item(),
+            "this is in percent; a share lies between 0 and 1":
+                100 * wrong[counts].double().mean().item(),
+            "the smallest weight was taken; take the largest":
+                (weights.argmin(-1) != gold)[counts].double().mean().item(),
+            "only a weight above one half counts as right; the largest is enough":
+                (mass > 0.5)[counts].double().mean().item(),
             "divided by all words, not by those that count":
                 (wrong & counts).double().mean().item(),
             "this is a number of words; a share is asked for": float((wrong & counts).sum()),

@@ -64,6 +64,9 @@ def scaled_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3,
             "they are divided by the root of the number of queries, not of d": plain / n**0.5,
             "the softmax was taken already, which is a later task": (plain / d**0.5).softmax(-1),
             "the softmax was divided by the root; the scores should be": plain.softmax(-1) / d**0.5,
+            "they are divided by d squared, not by the root of d": plain / d**2,
+            "they are cosines: divide by the root of d, not by the vectors' lengths":
+                plain / q.norm(dim=-1)[..., None] / k.norm(dim=-1)[:, None],
             "rows are keys, columns are queries; it should be the other way round":
                 plain.mT / d**0.5,
         },
@@ -86,6 +89,9 @@ def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
             "a word may look at itself, too": ones.tril(-1),
             "a word may not look at the word behind it": ones.tril(1),
             "everybody may look at everybody": ones,
+            "a word may look at itself only": torch.eye(n, dtype=torch.bool),
+            "it holds what is added to the scores; it should hold True and False ":
+                torch.zeros(n, n).masked_fill(~ones.tril(), -1e9),
             "it holds numbers; it should hold True and False": ones.tril().float(),
             "it holds what is added to the scores; it should hold True and False":
                 torch.zeros(n, n).masked_fill(~ones.tril(), -torch.inf),
@@ -114,6 +120,12 @@ def decoder_mask(
             "padding may not look, but may be looked at: the mask belongs on the keys":
                 words[..., None] & causal,
             "True and False are exchanged: True means may be looked at": ~want,
+            "padding may be looked at, and words may not: is `<` turned round?":
+                ~words[:, None] & causal,
+            "a word may look at itself, too":
+                words[:, None] & torch.ones(n, n, dtype=torch.bool).tril(-1),
+            "it holds numbers; it should hold True and False": want.float(),
+            "it says where words are; a mask says it for each query": words,
             "the last word of each sentence is hidden: counting begins at 0":
                 (torch.arange(n) < torch.tensor(lengths)[:, None] - 1)[:, None] & causal,
             "one word of padding may be looked at: counting begins at 0":
@@ -157,6 +169,22 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
                 (plain / d_k**0.5).masked_fill(~mask, -torch.inf).softmax(-2) @ v,
             "keys ask and queries answer: q and k are exchanged": read(plain.mT / d_k**0.5),
             "the words themselves are summed, not their values": read(plain / d_k**0.5, x),
+            "scores are divided by the root of the number of words, not of d_k":
+                read(plain / n**0.5),
+            "what was read is divided by the root; the scores should be": read(plain) / d_k**0.5,
+            "the softmax is missing": plain @ v,
+            "these are the weights; multiply them by the values":
+                (plain / d_k**0.5).masked_fill(~mask, -torch.inf).softmax(-1),
+            "hidden scores were set to 0; a score of 0 still gets weight":
+                (plain / d_k**0.5 * mask).softmax(-1) @ v,
+            "the mask was added as 1 and 0; hidden scores need minus infinity":
+                (plain / d_k**0.5 + mask).softmax(-1) @ v,
+            "the mask is turned round: True means may be looked at ":
+                (plain / d_k**0.5).masked_fill(mask, -torch.inf).softmax(-1) @ v,
+            "the mask is turned round: True means may be looked at  ":
+                (plain / d_k**0.5).masked_fill(mask, -1e9).softmax(-1) @ v,
+            "the mask's rows and columns are exchanged: rows are the words that look":
+                (plain / d_k**0.5).masked_fill(~mask.T, -torch.inf).softmax(-1) @ v,
         },
         axes="batch token d_v",
     )  # fmt: skip
@@ -198,6 +226,16 @@ def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> N
             "each number has an angle of its own; a sine and its cosine share one":
                 waves_apart(steps, d),
             "the base is not 10,000": waves(steps / 1000 ** (2 * pairs / d)),
+            "there are only sines": torch.stack([angles.sin()] * 2, -1).flatten(1),
+            "the exponent is 4i / d; it should be 2i / d, where i counts pairs":
+                waves(steps / 10000 ** (4 * pairs / d)),
+            "i begins at 1; it should begin at 0": waves(steps / 10000 ** (2 * (pairs + 1) / d)),
+            "all pairs have the same wave: is 2i / d rounded to a whole number?":
+                waves(steps.expand(n, d // 2)),
+            "angles are taken for degrees; sine and cosine expect radians":
+                waves(angles * torch.pi / 180),
+            "sine and cosine have an axis of their own; put them side by side":
+                torch.stack([angles.sin(), angles.cos()], -1),
         },
         axes="position d",
     )  # fmt: skip
@@ -235,6 +273,17 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
             "vectors change their length: the sine has the same sign in both numbers":
                 turned(turns, 1, 1),
             "the two numbers are exchanged": turned(turns).flip(-1),
+            "the angle is theta to the power of the position; it should be their product":
+                turned(angle ** torch.arange(n)),
+            "theta is taken for degrees; sine and cosine expect radians":
+                turned(turns * torch.pi / 180),
+            "the second number is made of the new first one; it should be made of the old one":
+                torch.stack([turned(turns)[..., 0],
+                             turned(turns)[..., 0] * turns.sin() + b * turns.cos()], -1),
+            "the two numbers come first; they should be the last axis":
+                turned(turns).movedim(-1, 0),
+            "the angle runs over the sentences; it should run over the positions":
+                turned(torch.arange(batch)[:, None] * angle),
         },
         axes="batch position number",
     )  # fmt: skip
@@ -245,7 +294,7 @@ def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5)
     """What ALiBi adds to a score: less, the further back a key lies."""
     i, j = torch.arange(n)[:, None], torch.arange(n)
     back = (i - j).float()
-    hidden = torch.where(j <= i, -slope * back, -torch.inf)
+    hidden = torch.where(j <= i, slope * -back + 0.0, -torch.inf)
     got = same(
         answer(n, slope),
         hidden,
@@ -260,6 +309,16 @@ def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5)
             "a key next door counts as two away: counting begins at 0":
                 torch.where(j <= i, -slope * (back + 1), -torch.inf),
             "the slope is not used": torch.where(j <= i, -back, -torch.inf),
+            "it is divided by the slope; it should be multiplied":
+                torch.where(j <= i, -back / slope, -torch.inf),
+            "a word is hidden from itself; its bias is 0":
+                torch.where(j < i, -slope * back, -torch.inf),
+            "a large negative number stands where minus infinity should":
+                torch.where(j <= i, -slope * back, -1e9),
+            "keys on the right get plus infinity; they must be minus infinity":
+                torch.where(j <= i, -slope * back, torch.inf),
+            "0 times infinity is NaN: fill minus infinity in, do not multiply by it":
+                torch.where(j <= i, torch.nan, -torch.inf),
             "rows are keys, columns are queries; it should be the other way round": hidden.mT,
             "keys on the left are hidden, those on the right are not":
                 torch.where(j >= i, slope * back, -torch.inf),

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, layer_norm
+from torch.nn.functional import cross_entropy, gelu, layer_norm
 
 from attnbook.teach.judging import holds, number, numbers, right, same
 
@@ -80,6 +80,9 @@ def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3,
         out = (scores.softmax(dim) @ values).transpose(1, 2).flatten(2)
         return out if w is None else out @ w
 
+    def multi(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return ((q @ k.mT / d**0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
     whole = (x @ w_q) @ (x @ w_k).mT / d_model**0.5
     got = same(
         answer(x, w_q, w_k, w_v, w_o, heads),
@@ -101,6 +104,25 @@ def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3,
                 ((q.transpose(1, 2) @ k.transpose(1, 2).mT / d**0.5).softmax(-1)
                  @ v.transpose(1, 2)).flatten(2) @ w_o,
             "keys are also values": found(q @ k.mT / d**0.5, k),
+            "scores are divided by d_head, not by its root": found(q @ k.mT / d),
+            "scores are divided by the root of the number of heads, not of d_head":
+                found(q @ k.mT / heads**0.5),
+            "the last matrix is transposed": found(q @ k.mT / d**0.5, w=w_o.T),
+            "matrices are transposed: x stands on the left of each": lambda: (
+                multi(split(x @ w_q.T), split(x @ w_k.T), split(x @ w_v.T)) @ w_o.T
+            ),
+            "x is added; that is the block's business": x + found(q @ k.mT / d**0.5),
+            "keys ask and queries answer: q and k are exchanged": found(k @ q.mT / d**0.5),
+            "words and heads are mixed when the vectors are split":
+                multi(*((x @ w).view(batch, heads, n, d) for w in (w_q, w_k, w_v))) @ w_o,
+            "words and heads are mixed, when vectors are split and when they are joined":
+                multi(*((x @ w).view(batch, heads, n, d) for w in (w_q, w_k, w_v)))
+                .unflatten(-1, (heads, d)).transpose(1, 2).reshape(batch, n, d_model) @ w_o,
+            "a head takes every n-th number; it should take numbers that stand side by side":
+                multi(*((x @ w).view(batch, n, d, heads).permute(0, 3, 1, 2)
+                        for w in (w_q, w_k, w_v))) @ w_o,
+            "numbers of all heads take turns when they are joined":
+                ((q @ k.mT / d**0.5).softmax(-1) @ v).permute(0, 2, 3, 1).flatten(2) @ w_o,
         },
         axes="batch token d_model",
     )  # fmt: skip
@@ -129,6 +151,20 @@ def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5))
                 after(off / (var.sqrt() + eps)),
             "eps is missing": after(off / var.sqrt()),
             "it divides by the variance, not by its root": after(off / (var + eps)),
+            "it is divided by the deviation plus eps, and the deviation by d - 1: use "
+            "correction=0, and eps below the root": after(off / (x.std(-1, keepdim=True) + eps)),
+            "the variance is the mean of the squares of x; take the mean of x away before":
+                after(off / (x.square().mean(-1, keepdim=True) + eps).sqrt()),
+            "the mean is not taken away: that is RMSNorm":
+                after(x / (x.square().mean(-1, keepdim=True) + eps).sqrt()),
+            "it is multiplied by the root; it should be divided": after(off * (var + eps).sqrt()),
+            "the bias is missing": off / (var + eps).sqrt() * gain,
+            "the gain is missing": off / (var + eps).sqrt() + bias,
+            "it runs over all words of the batch; each word's vector is treated by itself":
+                after((x - x.mean((0, 1))) / (x.var((0, 1), correction=0) + eps).sqrt()),
+            "it runs over all numbers of a sentence; each word's vector is treated by itself":
+                after((x - x.mean((1, 2), keepdim=True))
+                      / (x.var((1, 2), keepdim=True, correction=0) + eps).sqrt()),
             "the mean is not taken away": after(x / (var + eps).sqrt()),
             "it runs over the words of a sentence; each word's vector is a norm's own business":
                 after((x - x.mean(1, keepdim=True))
@@ -159,6 +195,14 @@ def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 
                 ((x @ w1 + b1) @ w2 + b2).relu(),
             "there is a second ReLU at the end": ((x @ w1 + b1).relu() @ w2 + b2).relu(),
             "the first bias is missing": (x @ w1).relu() @ w2 + b2,
+            "both biases are missing": (x @ w1).relu() @ w2,
+            "a GELU stands where the ReLU should": gelu(x @ w1 + b1) @ w2 + b2,
+            "a tanh stands where the ReLU should": (x @ w1 + b1).tanh() @ w2 + b2,
+            "a sigmoid stands where the ReLU should": (x @ w1 + b1).sigmoid() @ w2 + b2,
+            "the ReLU is taken of x; it belongs between the matrices":
+                (x.relu() @ w1 + b1) @ w2 + b2,
+            "the ReLU keeps what is negative": (-(x @ w1 + b1)).relu() @ w2 + b2,
+            "the second matrix is missing": (x @ w1 + b1).relu(),
             "the second bias is missing": (x @ w1 + b1).relu() @ w2,
             "the first bias is added behind the ReLU": ((x @ w1).relu() + b1) @ w2 + b2,
             "x is added; that is the block's business": x + (x @ w1 + b1).relu() @ w2 + b2,
@@ -186,6 +230,19 @@ def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> 
             "norms stand behind the sums (post-norm); they should stand before the layers":
                 norm_f(post + feed(post)),
             "norms are missing": (x + attend(x)) + feed(x + attend(x)),
+            "norms stand behind the layers, before the sums; they should stand before the layers":
+                x + norm_a(attend(x)) + norm_f(feed(x + norm_a(attend(x)))),
+            "the residuals are missing: nothing is added": feed(norm_f(attend(norm_a(x)))),
+            "there is one residual around both layers; each has its own":
+                x + feed(norm_f(attend(norm_a(x)))),
+            "norm_a stands before both layers; norm_f belongs before the second":
+                middle + feed(norm_a(middle)),
+            "the second norm is missing": middle + feed(middle),
+            "the network is missing": middle,
+            "x is added twice": x + middle + feed(norm_f(middle)),
+            "there is a third norm at the end": norm_f(middle + feed(norm_f(middle))),
+            "the second sum is of a normed vector; what stands between should be added":
+                norm_f(middle) + feed(norm_f(middle)),
             "x is not added to what attention gives": attend(norm_a(x))
                 + feed(norm_f(attend(norm_a(x)))),
             "what came from attention is not added to what the network gives":
@@ -231,6 +288,11 @@ def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> Non
                 torch.cat([first, tokens[:, 1:]], 1),
             "the first word is missing, and there is no start token": tokens[:, 1:],
             "the last word is missing, and there is no start token": tokens[:, :-1],
+            "sentences were shifted, not words": torch.cat(
+                [torch.full((1, n), bos), tokens[:-1]]
+            ),
+            "sentences were shifted, not words ": tokens.roll(1, 0),
+            "the first token is 0; it should be `start`": torch.cat([0 * first, tokens[:, :-1]], 1),
         },
         axes="sentence token",
     )  # fmt: skip
@@ -249,6 +311,7 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
     want = each[words].mean().item()
     by_sentence = torch.stack([row[word].mean() for row, word in zip(each, words, strict=True)])
     picked = logits.gather(-1, answers[..., None])[..., 0][words].double()
+    wrong_axis = -logits.log_softmax(1).gather(-1, answers[..., None])[..., 0][words].double()
     got = number(
         answer(logits, answers, pad),
         want,
@@ -261,6 +324,16 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
             "each sentence counts alike; each word should": by_sentence.mean().item(),
             "the sign is wrong: a loss is minus a logarithm": -want,
             "the softmax is missing": -picked.mean().item(),
+            "the softmax was taken twice: cross_entropy takes logits": cross_entropy(
+                logits.softmax(-1).mT, answers, ignore_index=pad
+            ).item(),
+            "the softmax runs over the places; it should run over the vocabulary": (
+                wrong_axis.mean().item()
+            ),
+            "divided by the sentences, not by the words": each[words].sum().item() / len(lengths),
+            "this is the perplexity; its logarithm is asked for": each[words].mean().exp().item(),
+            "it is a probability, not its logarithm ": -(-each[words]).exp().mean().item(),
+            "only padding is counted": each[~words].mean().item(),
             "it is a probability, not its logarithm": (-each[words]).exp().mean().item(),
         },
     )
@@ -276,7 +349,17 @@ def cache_bytes(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (5, 8, 2
         want,
         "cache_bytes",
         {
-            "keys and values are two tensors: twice as much": want / 2,
+            "keys and values are two tensors, and a number has four bytes: twice as much": want / 2,
+            "n_kv_heads is the number of heads that are kept; nothing is divided by it":
+                want / kv_heads * (heads // kv_heads),
+            "queries are counted, too; they are needed once ":
+                want / (2 * kv_heads) * (heads + 2 * kv_heads),
+            "keys have as few heads as values: n_kv_heads":
+                want / (2 * kv_heads) * (heads + kv_heads),
+            "these are bits; bytes are asked for": want * 8,
+            "these are megabytes; bytes are asked for": want / 1e6,
+            "these are megabytes; bytes are asked for ": want / 2**20,
+            "d_head is missing": want / d_head,
             "all heads are counted; only those of keys and values are kept":
                 want / kv_heads * heads,
             "only one layer is counted": want / layers,

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, layer_norm
 
-from attnbook.teach.judging import holds, number, numbers, right, same
+from attnbook.teach.judging import AnswerError, holds, number, numbers, right, same
 
 Answer = Callable[..., Any]
 CLS, SEP, MASK, PAD = 1, 2, 3, 0
@@ -22,6 +22,20 @@ def _tokens(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
 
 def _uniform(seed: int, *sizes: int) -> Tensor:
     return torch.rand(*sizes, generator=torch.Generator().manual_seed(seed + 1000))
+
+
+def whole(got: Any, name: str) -> int:
+    """An answer must be a whole number, or a tensor that holds one alone.
+
+    Raises:
+        AnswerError: if it is something else.
+    """
+    if isinstance(got, Tensor) and got.numel() == 1:
+        got = got.item()
+    if isinstance(got, int) and not isinstance(got, bool):
+        return got
+    kind = f", got {got}" if got is None or isinstance(got, float | bool | str) else ""
+    raise AnswerError(f"{name} must be a whole number{kind}")
 
 
 def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> None:
@@ -39,6 +53,10 @@ def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> N
             "a number below 0.85 chooses; it should be 0.15": (u < 0.85) & ~special,
             "a place is chosen if one of the two is true; both are needed": few | ~special,
             "True and False are exchanged": ~(few & ~special),
+            "numbers above 0.85 choose; it should be those below 0.15": (u > 0.85) & ~special,
+            "u is not asked: every word is chosen": ~special,
+            "0.15 is 15 %; here 1.5 % are chosen": (u < 0.015) & ~special,
+            "it holds numbers; it should hold True and False": (few & ~special).float(),
         },
         axes="row place",
     )
@@ -72,6 +90,24 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
             "15 % was taken once more; chosen words are chosen already":
                 made(u < 0.15 * 0.8, (u >= 0.15 * 0.8) & (u < 0.15 * 0.9)),
             "the words are as before: nothing was hidden": tokens,
+            "words that were not chosen are changed to other words": torch.where(
+                chosen & (u < 0.8), mask, torch.where(middle | (u < 0.8), others, tokens)
+            ),
+            "words that were not chosen are changed to other words ": torch.where(
+                chosen & (u < 0.8), mask, torch.where(u < 0.9, tokens, others)
+            ),
+            "chosen words are left, all others are changed":
+                torch.where(~chosen & (u < 0.8), mask,
+                            torch.where(~chosen & middle, others, tokens)),
+            "no chosen word is kept: from 0.8 on, one half is replaced, one half stays":
+                made(u < 0.9, u >= 0.9),
+            "the order is [MASK], other word, same word; here other words come first":
+                made((u >= 0.1) & (u < 0.9), u < 0.1),
+            "0 stands where the id `mask` should": torch.where(
+                chosen & (u < 0.8), 0, made(u < 0.8, middle)
+            ),
+            "words that were not chosen became 0; they should stay":
+                made(u < 0.8, middle) * chosen,
         },
         axes="row place",
     )  # fmt: skip
@@ -84,6 +120,8 @@ def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7
     logits, tokens = numbers(seed)(*sizes), _tokens(seed, batch, n, low=0, high=vocab)
     chosen = _uniform(seed, batch, n) < 0.5
     each = cross_entropy(logits.mT, tokens, reduction="none").double()
+    picked = logits.gather(-1, tokens[..., None])[..., 0].double()
+    each_next = cross_entropy(logits[:, :-1].mT, tokens[:, 1:], reduction="none").double()
     want = each[chosen].mean().item()
     got = number(
         answer(logits, tokens, chosen),
@@ -96,6 +134,20 @@ def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7
             "it is a sum; the mean is asked for": each[chosen].sum().item(),
             "the sign is wrong: a loss is minus a logarithm": -want,
             "it is in bits; nats are asked for": want / torch.tensor(2.0).log().item(),
+            "the softmax was taken twice: cross_entropy takes logits":
+                cross_entropy(logits.softmax(-1)[chosen], tokens[chosen]).item(),
+            "the softmax is missing": -picked[chosen].mean().item(),
+            "it is a probability, not its logarithm": (-each[chosen]).exp().mean().item(),
+            "it is a probability, not its logarithm ": -(-each[chosen]).exp().mean().item(),
+            "this is the perplexity; its logarithm is asked for": each[chosen].mean().exp().item(),
+            "other places count as token 0; they should not count":
+                cross_entropy(logits.mT, tokens * chosen).item(),
+            "each row counts alike; each chosen place should": torch.stack(
+                [row[some].mean() for row, some in zip(each, chosen, strict=True)]
+            ).mean().item(),
+            "divided by the rows, not by the chosen places": each[chosen].sum().item() / batch,
+            "places are shifted by one: an encoder guesses the word at the place itself":
+                each_next[chosen[:, 1:]].mean().item(),
             "it is the share of right guesses":
                 (logits.argmax(-1) == tokens)[chosen].double().mean().item(),
         },
@@ -116,7 +168,10 @@ def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: in
     )
     tokens, marks = found
     for name, each in {"tokens": tokens, "segments": marks}.items():
-        holds(isinstance(each, list), f"the {name} of pack must be a list of numbers")
+        holds(
+            isinstance(each, list),
+            f"the {name} of pack must be a list of numbers (a tensor has `.tolist()`)",
+        )
         holds(all(isinstance(i, int) for i in each), f"the {name} of pack must be whole numbers")
 
     def t(*some: Any) -> Tensor:
@@ -136,6 +191,11 @@ def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: in
             "the row is not filled up to its length": t(*row),
             "both texts begin with [CLS]":
                 t(CLS, *first, SEP, CLS, *second, SEP, *[PAD] * (n - filled - 1)),
+            "[CLS] and [SEP] are exchanged":
+                t(SEP, *first, CLS, *second, CLS, *[PAD] * (n - filled)),
+            "padding is [PAD], not [MASK]": t(*row, *[MASK] * (n - filled)),
+            "tokens and segments are exchanged: the tokens come first": t(*segments),
+            "it has n tokens of padding; with padding it should have n": t(*row, *[PAD] * n),
         },
         axes="place",
     )  # fmt: skip
@@ -156,6 +216,10 @@ def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: in
                 *[1] * late, *[2] * (len(second) + 1), *[0] * (n - filled)
             ),
             "segments are exchanged": t(*[1] * late, *[0] * (len(second) + 1), *[0] * (n - filled)),
+            "padding has segment 0, no third one": t(
+                *[0] * late, *[1] * (len(second) + 1), *[2] * (n - filled)
+            ),
+            "the row is not filled up to its length": t(*[0] * late, *[1] * (len(second) + 1)),
         },
         axes="place",
     )
@@ -184,6 +248,21 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
             "every row has the segments of the first": w + p + segments[parts[:1]],
             "the three are averaged; they should be added": (w + p + s) / 3,
             "segments are exchanged": w + p + segments[1 - parts],
+            "every token has segment 0": w + p + segments[0],
+            "every token has segment 1": w + p + segments[1],
+            "the three are multiplied; they should be added": w * p * s,
+            "the vectors of the places are those at the end of the table": w + places[-n:] + s,
+            "places are looked up by the segments; they are numbered 0, 1, 2, ...": w
+            + places[parts]
+            + s,
+            "words are multiplied by the root of d_model, which this task does not ask for": w
+            * d**0.5
+            + p
+            + s,
+            "a norm was taken, which this task does not ask for": layer_norm(w + p + s, (d,)),
+            "the three stand side by side; they should be added": torch.cat(
+                [w, p.expand(batch, -1, -1), s], -1
+            ),
         },
         axes="row place d_model",
     )
@@ -211,6 +290,12 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
             "rows of padding look at nothing: let them, nobody reads what they say":
                 want & words[..., None],
             "only the causal mask is there": causal.expand(len(lengths), -1, -1),
+            "a word may look at itself, too": want & ~torch.eye(n, dtype=torch.bool),
+            "one of the two is a word; the word that is looked at must be one":
+                want | words[..., None],
+            "it holds numbers; it should hold True and False": want.float(),
+            "it says where words are; a mask says it for each query": words,
+            "it says where words are; a mask says it for each query ": words[:, None],
         },
         axes="row query key",
     )  # fmt: skip
@@ -235,6 +320,19 @@ def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2
             "every place has scores; only [CLS] should": states @ w.T + b,
             "the first row was read, not the first place of each": states[0] @ w.T + b,
             "the second place was read: counting begins at 0": states[:, 1] @ w.T + b,
+            "a tanh was taken of the state (BERT's pooler), which this task does not ask for":
+                states[:, 0].tanh() @ w.T + b,
+            "a tanh was taken of the scores": (states[:, 0] @ w.T + b).tanh(),
+            "a logarithm of the softmax was taken; scores are asked for":
+                (states[:, 0] @ w.T + b).log_softmax(-1),
+            "a sigmoid was taken; scores are asked for": (states[:, 0] @ w.T + b).sigmoid(),
+            "the states were added up; the state at [CLS] is asked for":
+                states.sum(1) @ w.T + b,
+            "the largest number of all places was taken; the state at [CLS] is asked for":
+                states.amax(1) @ w.T + b,
+            "the bias is taken away; it should be added": states[:, 0] @ w.T - b,
+            "these are the classes; their scores are asked for":
+                (states[:, 0] @ w.T + b).argmax(-1),
         },
         axes="row class",
     )  # fmt: skip
@@ -250,6 +348,8 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
         some = numbers(seed + 100 * turn)
         starts, ends = some(n), some(n)
         sums = starts[:, None] + ends
+        before = torch.cat([torch.zeros(1), (starts + ends).cumsum(0)])
+        within = before[1:] - before[:-1, None]
 
         def best(allowed: Tensor, sums: Tensor = sums) -> list[int]:
             return [*divmod(int(sums.masked_fill(~allowed, -torch.inf).argmax()), n)]
@@ -264,6 +364,30 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
             "a span of one word is a span, too": best((j > i) & (long <= most)),
             "start and end are exchanged": wanted[-1][::-1],
             "it may end before it begins": best(long <= most),
+            "the last place is that of the last word, not the one behind it":
+                [wanted[-1][0], wanted[-1][1] + 1],
+            "the second number is a length; the last place is asked for":
+                [wanted[-1][0], wanted[-1][1] - wanted[-1][0]],
+            "the second number is a length; the last place is asked for ":
+                [wanted[-1][0], wanted[-1][1] - wanted[-1][0] + 1],
+            "scores are multiplied; they should be added":
+                best((j >= i) & (long <= most), starts[:, None] * ends),
+            "starts and ends are exchanged": best(
+                (j >= i) & (long <= most), ends[:, None] + starts
+            ),
+            "the start was chosen first, then an end for it; choose both at once": [
+                early := int(starts.argmax()),
+                early + int(ends[early : early + most].argmax()),
+            ],
+            "the end was chosen first, then a start for it; choose both at once": [
+                (low := max(0, (late := int(ends.argmax())) - most + 1))
+                + int(starts[low : late + 1].argmax()),
+                late,
+            ],
+            "the smallest sum was taken; take the largest":
+                best((j >= i) & (long <= most), -sums),
+            "the scores of all words were added up; those of the first and the last count":
+                best((j >= i) & (long <= most), within),
         }.items():  # fmt: skip
             known.setdefault(words, []).append(place)
         found = answer(starts, ends, most)
@@ -271,7 +395,7 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
             isinstance(found, tuple | list) and len(found) == 2,
             "best_span must return two whole numbers: the first and the last place",
         )
-        given.append([int(place) for place in found])
+        given.append([whole(place, "a place of best_span") for place in found])
     cause = next((f": {words}" for words, wrong in known.items() if given == wrong), "")
     for got, want in zip(given, wanted, strict=True):
         holds(got == want, f"best_span gives {got}, {want} is right{cause}")
@@ -299,6 +423,15 @@ def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1
                 logits[(starts + 1).clamp(max=len(word) - 1)],
             "pieces were added up; the first one decides":
                 mean * torch.tensor(lengths)[:, None],
+            "the largest number of all pieces was taken; the first one decides":
+                torch.stack([logits[word == i].amax(0) for i in range(len(lengths))]),
+            "a softmax was taken; the numbers of the first pieces are asked for":
+                logits[starts].softmax(-1),
+            "the last word is missing: numbers begin at 0": logits[starts[:-1]],
+            "the first word is missing": logits[starts[1:]],
+            "these are the tags; their scores are asked for": logits[starts].argmax(-1),
+            "every piece has a row; every word should have one ": logits[starts[word]],
+            "the number of a word was taken for the number of a piece": logits[word],
         },
         axes="word tag",
     )  # fmt: skip

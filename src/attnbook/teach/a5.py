@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attnbook import sampling
+from attnbook.teach.a4 import whole
 from attnbook.teach.judging import holds, number, numbers, right, same
 
 Answer = Callable[..., Any]
@@ -39,6 +40,12 @@ def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None
                 ids[:length].expand(len(starts), -1),
             "reads and answers are exchanged": answers,
             "windows are columns; they should be rows": reads.T,
+            "these are places in the text; the tokens that stand there are asked for":
+                starts[:, None] + torch.arange(length),
+            "the windows follow each other; each begins where `starts` says":
+                ids[: len(starts) * length].view(len(starts), length),
+            "one token is missing": reads[:, :-1],
+            "the windows are put in a row; each should be one": reads.flatten(),
         },
         axes="window token",
     )  # fmt: skip
@@ -55,6 +62,9 @@ def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None
                 [torch.cat([ids, ids])[s + 2 : s + length + 2] for s in starts]
             ),
             "the last answer came round from the front": reads.roll(-1, 1),
+            "1 is added to the tokens; it should be added to their places": reads + 1,
+            "the answers are the window after this one; they stand one place further":
+                torch.stack([torch.cat([ids, ids])[s + length : s + 2 * length] for s in starts]),
         },
         axes="window token",
     )  # fmt: skip
@@ -77,6 +87,22 @@ def bits_per_byte(answer: Answer, seed: int = 0, text: str = "Où est la forêt?
             "multiplied by ln 2; divide by it": nats * log(2) / raw,
             "divided by 8: a byte of text is counted as eight": nats / log(2) / raw / 8,
             "divided by the words": nats / log(2) / len(text.split()),
+            "divided by the tokens and by the bytes: is it a mean already?": nats
+            / log(2)
+            / raw
+            / len(losses),
+            "multiplied by 8: a byte of text is counted as an eighth": nats / log(2) / raw * 8,
+            "these are digits: divide by ln 2, not by ln 10": nats / log(10) / raw,
+            "the sign is wrong: losses are minus logarithms already": -nats / log(2) / raw,
+            "a logarithm was taken of the losses; they are logarithms already": losses.double()
+            .log2()
+            .sum()
+            .item()
+            / raw,
+            "these are bytes for a bit: divide the bits by the bytes": raw / (nats / log(2)),
+            "these are the nats of the whole text": nats,
+            "these are nats for a token": nats / len(losses),
+            "divided by the bytes of UTF-16": nats / log(2) / len(text.encode("utf-16")),
         },
     )
     right("bits_per_byte", got, seed)
@@ -89,33 +115,38 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
 
     def scores(tokens: Any) -> Tensor:
         """Of the next token, by the last two."""
-        a, b = (int(i) for i in torch.as_tensor(tokens).reshape(-1)[-2:])
+        a, b = [0, 0, *torch.as_tensor(tokens).long().reshape(-1).tolist()][-2:]
         return table[a, b]
 
     def greedy(pick: Callable[[Tensor], Tensor], seen: int = 99) -> list[int]:
         tokens = [*prompt]
         for _ in range(more):
-            read = tokens if seen > 1 else [tokens[0], tokens[-1]]
+            read = tokens[-seen:]
             tokens.append(int(pick(scores(read))))
         return tokens
 
-    whole = greedy(torch.argmax)
+    full = greedy(torch.argmax)
     wrong = {
-        "the prompt is missing: return it with what was written": whole[len(prompt) :],
+        "the prompt is missing: return it with what was written": full[len(prompt) :],
         "the least likely token was taken": greedy(torch.argmin),
-        "one token too few": whole[:-1],
-        "one token too many": [*whole, int(scores(whole).argmax())],
+        "one token too few": full[:-1],
+        "one token too many": [*full, int(scores(full).argmax())],
         "the same token was written again and again: read what you wrote before":
-            [*prompt, *[whole[len(prompt)]] * more],
+            [*prompt, *[full[len(prompt)]] * more],
         "only the last token was read; read all so far": greedy(torch.argmax, 1),
+        "n counts the new tokens, not all": full[:more],
+        "all were chosen at once; ask again after each new token":
+            prompt + scores(prompt).topk(more).indices.tolist(),
     }  # fmt: skip
     got = answer(scores, [*prompt], more)
     holds(
-        isinstance(got, list) and all(isinstance(i, int) for i in got),
-        "write_on must return a list of whole numbers",
+        isinstance(got, list),
+        "write_on must return a list of whole numbers"
+        + (": a tensor has `.tolist()`" if isinstance(got, Tensor) else ""),
     )
+    got = [whole(i, "an id of write_on") for i in got]
     cause = next((f": {words}" for words, other in wrong.items() if got == other), "")
-    holds(got == whole, f"write_on gives {got}, {whole} is right{cause}")
+    holds(got == full, f"write_on gives {got}, {full} is right{cause}")
     right("write_on", torch.tensor(got).float(), seed)
 
 
@@ -135,6 +166,10 @@ def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None
             "t is not used": p,
             "it runs over the rows; each row is a distribution": (logits / t).softmax(0),
             "these are logits; take the softmax": logits / t,
+            "t + 1 divides; it should be t": (logits / (t + 1)).softmax(-1),
+            "these are logarithms of probabilities": (logits / t).log_softmax(-1),
+            "probabilities have the power 1 / t, but do not sum to 1": p ** (1 / t),
+            "the root of t divides; it should be t": (logits / t**0.5).softmax(-1),
         },
         axes="row token",
     )
@@ -147,6 +182,11 @@ def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None
             "0 divided by 0: treat t = 0 apart": torch.full(sizes, torch.nan),
             "at 0 the likeliest should be certain, not all alike": torch.full(sizes, 1 / sizes[-1]),
             "at 0 it should be as cold as can be, not as it was": p,
+            "at 0 the likeliest should have probability 1": torch.zeros(sizes),
+            "each row has a likeliest token; here the whole batch has one": (
+                logits == logits.max()
+            ).float(),
+            "these are the likeliest ids; probabilities are asked for": logits.argmax(-1),
         },
         axes="row token",
     )
@@ -158,6 +198,7 @@ def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: in
     """Top-k: the rest can't be drawn any more."""
     logits = numbers(seed)(*sizes)
     order = logits.argsort(-1, descending=True)
+    best = logits.topk(k).values
 
     def kept(which: Tensor) -> Tensor:
         return torch.full_like(logits, HIDDEN).scatter(-1, which, logits.gather(-1, which))
@@ -174,6 +215,23 @@ def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: in
                 kept(order[:, :k]).masked_fill(kept(order[:, :k]).isinf(), 0),
             "the first k tokens are kept, not the likeliest":
                 kept(torch.arange(k).expand(sizes[0], -1)),
+            "the likeliest are left out; all others should be": kept(order[:, k:]),
+            "only the likeliest one is kept": kept(order[:, :1]),
+            "the rows share one limit; each has its own":
+                logits.masked_fill(logits < best[:, -1:].min(), HIDDEN),
+            "the k likeliest of the whole batch are kept; each row has its own":
+                logits.masked_fill(logits < logits.flatten().topk(k).values[-1], HIDDEN),
+            "the k likeliest rows of each token are kept; tokens are columns":
+                logits.masked_fill(logits < logits.topk(min(k, sizes[0]), 0).values[-1:], HIDDEN),
+            "a large negative number stands where minus infinity should":
+                logits.masked_fill(logits < best[:, -1:], -1e9),
+            "tokens are sorted; each should keep its place":
+                torch.cat([best, torch.full_like(logits[:, k:], HIDDEN)], -1),
+            "nothing is left out": logits,
+            "these are ids; logits are asked for": order[:, :k],
+            "these are True and False; logits are asked for": logits >= best[:, -1:],
+            "1 stands where the logit should":
+                torch.where(logits >= best[:, -1:], 1.0, HIDDEN),
             "these are probabilities; logits are asked for": kept(order[:, :k]).softmax(-1),
             "only the k numbers are returned; all tokens should keep their place":
                 logits.gather(-1, order[:, :k]),
@@ -196,6 +254,10 @@ def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: fl
 
     up, rising = logits.softmax(-1).sort(-1)
     tail = torch.zeros_like(up, dtype=torch.bool).scatter(-1, rising, up.cumsum(-1) <= p)
+
+    def kept_up(left: Tensor) -> Tensor:
+        return logits.masked_fill(~torch.zeros_like(left).scatter(-1, rising, left), HIDDEN)
+
     got = same(
         answer(logits, p),
         want,
@@ -216,6 +278,29 @@ def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: fl
                                 (sums - shares < p)[:, :-1]], -1)),
             "what is left out gets 0; it needs minus infinity":
                 want.masked_fill(want.isinf(), 0),
+            "a large negative number stands where minus infinity should":
+                want.masked_fill(want.isinf(), -1e9),
+            "these are probabilities; logits are asked for": want.softmax(-1),
+            "these are probabilities; logits are asked for ": logits.softmax(-1).where(
+                ~want.isinf(), torch.tensor(HIDDEN)
+            ),
+            "what should stay is left out": kept(sums > p),
+            "what should stay is left out ": kept(sums >= p),
+            "what should stay is left out  ": logits.masked_fill(~want.isinf(), HIDDEN),
+            "the unlikely tokens are kept; begin with the likeliest":
+                kept_up(up.cumsum(-1) - up < p),
+            "the tokens that reach 1 - p are kept; it should be p": kept(sums - shares < 1 - p),
+            "the token that passes p is left out: those that stay must reach p ":
+                kept((sums < p) | (torch.arange(sizes[1]) == 0)),
+            "the limit is a share of the largest probability (min-p); add probabilities up":
+                logits.masked_fill(logits.softmax(-1) < p * shares[:, :1], HIDDEN),
+            "logits are added up; take the softmax first":
+                kept(logits.sort(-1, descending=True).values.cumsum(-1) <= p),
+            "tokens are sorted; each should keep its place":
+                logits.gather(-1, order).masked_fill(sums - shares >= p, HIDDEN),
+            "the mask was brought back the wrong way: use scatter, or gather with order.argsort()":
+                logits.masked_fill(~(sums - shares < p).gather(-1, order), HIDDEN),
+            "nothing is left out": logits,
         },
         axes="row token",
     )  # fmt: skip
@@ -233,7 +318,7 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     back = shares.flip(0).cumsum(-1)
     backwards = torch.tensor([n - 1 - min(int((back <= x).sum()), n - 1) for x in u])
     found = [answer(shares, x) for x in u]
-    holds(all(isinstance(i, int) for i in found), "draw must return a whole number: the token's id")
+    found = [whole(i, "the id that draw returns") for i in found]
     same(
         torch.tensor(found),
         want,
@@ -242,6 +327,18 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
             "the likeliest is always taken": shares.argmax().expand(len(u)),
             "it is one token too far": (want + 1).clamp(max=n - 1),
             "it is the token before": (want - 1).clamp(min=0),
+            "it is one token too far ": want + 1,
+            "it is the token before ": want - 1,
+            "it counts the borders above u; count those at or below it":
+                torch.tensor([int((sums > x).sum()) for x in u]),
+            "it is a rank among the sorted probabilities, not an id":
+                torch.tensor([int((best.cumsum(-1) <= x).sum()) for x in u]),
+            "a softmax was taken of what are probabilities already":
+                torch.tensor([int((shares.softmax(-1).cumsum(-1) <= x).sum()) for x in u]),
+            "probabilities are compared with u; their sums should be":
+                torch.tensor([int((shares <= x).sum()) for x in u]),
+            "it is the border next to u; take the piece on which u falls":
+                torch.tensor([int((sums - x).abs().argmin()) for x in u]),
             "pieces lie in the order of the probabilities; take that of the ids": by_rank,
             "pieces begin at the last token; begin at the first": backwards,
             "u is counted in tokens: all tokens are as likely":
@@ -281,6 +378,20 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
             "scores are not divided by the root of d": read(all_keys, all_values, 1.0),
             "scores are divided by d, not by its root": read(all_keys, all_values, float(d)),
             "keys were taken for values": read(all_keys, all_keys),
+            "the softmax is missing": (q @ all_keys.mT / d**0.5) @ all_values,
+            "the softmax runs over the queries; it should run over all places":
+                all_values.sum(2, keepdim=True),
+            "scores are divided by the root of d_model, not of d_head":
+                read(all_keys, all_values, (heads * d) ** 0.5),
+            "scores are divided by the root of the number of places, not of d_head":
+                read(all_keys, all_values, (past + 1) ** 0.5),
+            "the new key stands in front, the new value at the end":
+                read(torch.cat([k, keys], 2), all_values),
+            "the new key was put to the values":
+                read(all_keys, torch.cat([values, k], 2)),
+            "these are the weights; multiply them by the values":
+                (q @ all_keys.mT / d**0.5).softmax(-1),
+            "the axis of the new place is missing": read(all_keys, all_values)[:, :, 0],
             "the new value stands in front, the new key at the end":
                 read(all_keys, torch.cat([v, values], 2)),
         },
@@ -290,9 +401,19 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
         "the new one stands in front; it belongs at the end": lambda: torch.cat([k, keys], 2),
         "the cache is as it was: the new one is missing": keys,
         "only the new one is kept": k,
+        "keys and values are exchanged: the keys come first": all_values,
     }
     same(found[1], all_keys, "the keys of attend_with_cache", front, axes="batch head key d_head")
-    same(found[2], all_values, "the values of attend_with_cache", axes="batch head key d_head")
+    front = {
+        "the new one stands in front; it belongs at the end": torch.cat([v, values], 2),
+        "the cache is as it was: the new one is missing": values,
+        "only the new one is kept": v,
+        "the new key was put to the values": torch.cat([values, k], 2),
+        "these are the keys": all_keys,
+    }
+    same(
+        found[2], all_values, "the values of attend_with_cache", front, axes="batch head key d_head"
+    )
     right("attend_with_cache", got[0, 0, 0], seed)
 
 
@@ -316,6 +437,17 @@ def praise(answer: Answer, seed: int = 0, vocab: int = 11) -> None:
             "this is the difference of the logits": (logits[good] - logits[bad]).item(),
             "it is yes or no; a share is asked for": float(want > 0.5),
             "this is a logarithm": log2(want),
+            "this is a logarithm ": log(want),
+            "this is a logarithm, among all tokens": log(p[good].item()),
+            "this is the probability of both words together": (p[good] + p[bad]).item(),
+            "this is a logit; a probability is asked for": logits[good].item(),
+            "the other word is not asked: this is a sigmoid of one logit":
+                logits[good].sigmoid().item(),
+            "the softmax was taken twice": (p[good] - p[bad]).sigmoid().item(),
+            "sigmoids were divided; take a softmax of the two logits":
+                (logits[good].sigmoid() / logits[[good, bad]].sigmoid().sum()).item(),
+            "this is an id; a probability is asked for": float(good if want > 0.5 else bad),
+            "this is 1 minus the other word's share among all tokens": 1 - p[bad].item(),
         },
     )  # fmt: skip
     right("praise", got, seed)
