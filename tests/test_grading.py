@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from attnbook.teach import AnswerError, a1, grade
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import reference
+from attnbook.teach.wire import GoneError
 from tools.notebooks import BOOK, ROOT
 
 SOLUTIONS = BOOK / "solutions"
@@ -445,13 +448,26 @@ def test_all_walls_stood(graded):
     assert set(graded["=1+1"]["stored"]["walls"]) == set(grade.WALLS)
 
 
-def test_nothing_that_a_student_started_lives_on(graded):
+def sandboxes() -> set[str]:
+    """The processes of students, and of nurseries."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    return {line for line in listed.splitlines() if "attnbook.teach.sandbox" in line}
+
+
+OTHERS = sandboxes()  # of somebody else's run
+
+
+def gone(before: set[str]) -> bool:
+    """Whether all that came since then goes soon."""
     for _ in range(100):
-        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-        if "attnbook.teach.sandbox" not in listed:
-            return
+        if not sandboxes() - before:
+            return True
         time.sleep(0.1)  # it is being ended
-    raise AssertionError(listed)
+    return False
+
+
+def test_nothing_that_a_student_started_lives_on(graded):
+    assert gone(OTHERS)
 
 
 def test_a_page_and_a_table_show_names_as_text(graded):
@@ -499,6 +515,175 @@ def test_the_checks_also_judge_functions_of_this_process(capsys):
             a1.dot_scores(student.get("f"))
         student.end()
     assert str(here.value) == str(there.value)
+
+
+def hand_in(folder: Path, *students: str) -> list[str]:
+    """A folder of right notebooks, and the arguments that grade it."""
+    (folder / "handed-in").mkdir()
+    for student in students:
+        (folder / "handed-in" / f"{student}.ipynb").write_text(json.dumps(notebook()))
+    return ["a1", str(folder / "handed-in"), f"--out={folder}", f"--solutions={SOLUTIONS}"]
+
+
+def rows(folder: Path) -> dict[str, dict[str, str]]:
+    return {row["student"]: row for row in csv.DictReader((folder / "a1.csv").open())}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A grader that gives a point to all, and whose process ends over Eve."""
+
+    def graded(student: str, *_: Any) -> grade.Graded:
+        if student == "eve":
+            os._exit(1)
+        return grade.Graded(student, [grade.Mark(CHECK, 1.0, 2.0, "")], "", [], 0.0)
+
+    class NoNursery:
+        def __enter__(self) -> None: ...
+
+    monkeypatch.setattr(grade, "grade", graded)
+    monkeypatch.setattr(grade, "Nursery", NoNursery)
+
+
+def test_a_grader_that_is_killed_loses_one_student(tmp_path, quick):
+    grade.main(hand_in(tmp_path, "ada", "bob", "eve", "sue", "tim"))
+    points = {student: float(row["points"]) for student, row in rows(tmp_path).items()}
+    assert points == {"ada": 1, "bob": 1, "eve": 0, "sue": 1, "tim": 1}
+    assert "the grader failed" in rows(tmp_path)["eve"]["note"]
+
+
+def test_a_name_is_kept_whatever_its_letters(tmp_path, quick):
+    long, twin = "x" * 249, "ada/a1"
+    arguments = hand_in(tmp_path, "ada", "b\udcff", long, "\x1b]0;c")
+    (tmp_path / "handed-in" / twin).mkdir(parents=True)
+    (tmp_path / "handed-in" / twin / "a1.ipynb").write_text("")
+    grade.main(arguments)
+    named = list(rows(tmp_path))
+    assert len(named) == 5 and {"ada", "ada+", "b\\xff", "\x1b]0;c"} < set(named)
+    assert len(list((tmp_path / "a1").glob("*.html"))) == 5
+
+
+def test_results_that_cannot_be_read_are_made_again(tmp_path, quick, capsys):
+    arguments = hand_in(tmp_path, "ada", "bob", "sue", "tim")
+    grade.main(arguments)
+    for student, said in {"ada": "{", "bob": "[]", "sue": "{}"}.items():
+        (tmp_path / "a1" / f"{student}.json").write_text(said)
+    grade.main(arguments)
+    assert "1 were graded before" in capsys.readouterr().out
+    assert len(rows(tmp_path)) == 4
+
+
+def test_other_limits_and_other_checks_make_other_results(tmp_path, monkeypatch):
+    path = tmp_path / "grade.py"
+    path.write_text("")
+    monkeypatch.setattr(grade, "__file__", str(path))
+    first = grade._digest(60.0, path)
+    assert first == grade._digest(60.0, path) != grade._digest(6.0, path)
+    (tmp_path / "a1.py").write_text("")
+    assert grade._digest(60.0, path) != first
+
+
+def test_what_a_screen_would_obey_is_not_shown():
+    assert grade._clean("\x1b]0;x\x07 \ud800 né\n\t日") == "?]0;x? ? né\n\t日"
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery() as nursery:
+        yield nursery
+
+
+def test_many_slow_cells_end_as_one_does(tmp_path, nursery):
+    nb = notebook()
+    slow = {"cell_type": "code", "metadata": {}, "source": "import time\ntime.sleep(0.2)"}
+    nb["cells"][3:3] = [slow] * 200
+    (tmp_path / "ada.ipynb").write_text(json.dumps(nb))
+    begin = time.monotonic()
+    graded = grade.grade("ada", tmp_path / "ada.ipynb", KNOWN, nursery, 0.3)
+    assert time.monotonic() - begin < 15
+    assert "all cells together took too long" in graded.marks[-2].said
+
+
+def test_a_loop_without_an_end_that_calls_what_it_was_given_ends(nursery):
+    student = Student(nursery, seconds=1.0)
+    student.run("def f(g):\n    while True: g(1)", "f")
+    student.hurry()
+    with pytest.raises(GoneError, match="a loop without an end"):
+        student.get("f")(lambda x: x)
+    student.end()
+
+
+def test_values_arrive_as_what_they_are(nursery):
+    student = Student(nursery)
+    student.run("import torch, numpy as np\nfrom torch import *\nx = torch.ones(2, 3)", "x")
+    for source, wanted in {
+        "np.float64(1.5)": 1.5,
+        "np.int64(3)": 3,
+        "x.shape": (2, 3),
+        "x.expand(4, 2, 3).mT": torch.ones(4, 3, 2),
+        "x.double()[0, 0].requires_grad_() * 2": torch.tensor(2.0).double(),
+        "(x + 1j).conj()": torch.ones(2, 3) - 1j,
+        "torch.zeros(0, 3)": torch.zeros(0, 3),
+        "x.sort().indices.sum() > 3": torch.tensor(True),
+        "(x.max(0))": (torch.ones(3), torch.zeros(3, dtype=torch.long)),
+    }.items():
+        student.run(f"y = {source}", "y")
+        got = student.get("y")
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+    student.end()
+
+
+def test_a_nursery_that_ends_is_replaced(tmp_path):
+    hand_in(tmp_path, "ada")
+    one = ("ada", tmp_path / "handed-in" / "ada.ipynb", SOLUTIONS / "a1.ipynb", tmp_path, 60.0)
+    try:
+        grade._one(*one)
+        grade._here["nursery"]._process.kill()
+        assert grade._one(*one).points == MOST
+    finally:
+        grade._here.pop("nursery").__exit__(None, None, None)
+
+
+def test_a_nursery_takes_no_code_from_the_working_folder(tmp_path, monkeypatch):
+    (tmp_path / "torch.py").write_text("import pathlib\npathlib.Path('seen').write_text('')")
+    monkeypatch.chdir(tmp_path)
+    with Nursery() as nursery:
+        Student(nursery).end()
+    assert not (tmp_path / "seen").exists()
+
+
+def test_a_system_without_walls_grades_and_says_so(tmp_path, monkeypatch):
+    weak = (
+        "from attnbook.teach import sandbox\n"
+        "class Weak:\n    def __getattr__(self, name): return lambda *_: -1\n"
+        "sandbox.LIBC = Weak()\nsandbox.main()"
+    )
+    start = subprocess.Popen
+
+    def started(command: list[str], **more: Any) -> Any:
+        return start([sys.executable, "-c", weak, command[-1]], **more)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    grade.main(hand_in(tmp_path, "ada"))
+    (row,) = rows(tmp_path).values()
+    assert float(row["points"]) == MOST
+    assert row["note"] == "without walls: network, processes, files, disk"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
+    arguments, before = hand_in(tmp_path, "ada", "zoe"), sandboxes()
+    sleeps = {TASK: "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\ntime.sleep(1000)"}
+    (tmp_path / "handed-in" / "eve.ipynb").write_text(json.dumps(notebook(**sleeps)))
+    run = [sys.executable, "-m", "attnbook.teach.grade", *arguments, "--jobs=1"]
+    process = subprocess.Popen(
+        run, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    )
+    assert process.stdout and process.stdout.readline().startswith("ada")
+    time.sleep(1)  # Eve's cell sleeps
+    (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
+    process.wait(10)
+    assert gone(before)
 
 
 @pytest.mark.parametrize(

@@ -247,19 +247,18 @@ def _all(
 ) -> Iterator[Graded]:
     """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
     again: list[str] = []
-    with ProcessPoolExecutor(jobs, initializer=_worker) as pool:
-        todos = {
-            pool.submit(_one, who, path, where, out, seconds): who for who, path in todo.items()
-        }
-        for job in as_completed(todos):
-            try:
-                yield job.result()
-            except Exception as error:  # the others' work must not be lost
-                if isinstance(error, BrokenProcessPool) and len(todo) > 1:
-                    again.append(todos[job])
-                    continue
-                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-                yield Graded(todos[job], [], _clean(why), [], 0.0)
+    pool = ProcessPoolExecutor(jobs, initializer=_worker)
+    tried = {pool.submit(_one, who, path, where, out, seconds): who for who, path in todo.items()}
+    for job in as_completed(tried):
+        try:
+            yield job.result()
+        except Exception as error:  # the others' work must not be lost
+            if isinstance(error, BrokenProcessPool) and len(todo) > 1:
+                again.append(tried[job])
+                continue
+            why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
+            yield Graded(tried[job], [], _clean(why), [], 0.0)
+    pool.shutdown()
     for student in again:
         yield from _all({student: todo[student]}, where, out, seconds, 1)
 
