@@ -52,9 +52,12 @@ test("the arithmetic is written out with its numbers, and a mask says what it do
   assert.equal(text(masked, given({ mask: true }), "scores", 0, 1), "hidden by the mask = −∞");
   assert.equal(text(masked, given({ mask: true }), "weights", 1, 2), "hidden by the mask: e−∞ = 0.00");
   const powers = sheet.written(masked, given({ mask: true }), "weights", 1, 1).filter(([, , raised]) => raised);
-  assert.deepEqual(powers.map(([words, block]) => [words, block]), [["10.00", "scores"], ["2.50", "scores"],
-    ["10.00", "scores"]]);
+  assert.deepEqual(powers.map(([words, block]) => [words, block]), [["10.0", "scores"], ["2.50", "scores"],
+    ["10.0", "scores"]]);
   assert.equal(text(all, given(), "x", 1, 1), "2.00");
+  const cases = [[9.994, "9.99"], [-9.996, "−10.0"], [99.94, "99.9"], [-123.4, "−123"], [-Infinity, "−∞"],
+    [-0.001, "0.00"]];
+  for (const [x, want] of cases) assert.equal(sheet.brief(x), want);
 });
 
 test("a reference is read, and what is no cell is none; numbers are kept with two decimals", () => {

@@ -1,6 +1,8 @@
 // AttentionSheet: a whole self-attention as cells; touch one and see what made it, change one and see what follows.
 import { format, within } from "./math.js";
-import { BLOCKS, INPUTS, NAMES, cellOf, compute, kept, madeOf, naming, operands, uses, written } from "./sheet.js";
+import {
+  BLOCKS, INPUTS, NAMES, brief, cellOf, compute, kept, madeOf, naming, operands, uses, written
+} from "./sheet.js";
 import { h, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
 const LOOKS = { x: "state", w_q: "query", w_k: "key", w_v: "value", q: "query", k: "key", v: "value",
@@ -14,7 +16,7 @@ function render({ model, el }) {
   const title = model.get("title"), words = model.get("words"), outputs = model.get("outputs");
   const given = () => Object.fromEntries([...INPUTS, "mask", "root"].map((name) => [name, model.get(name)]));
   const tokens = () => model.get("tokens"), cell = () => cellOf(all, model.get("cell"));
-  let all = compute(given()), flash = 0;
+  let all = compute(given()), flash = 0, fresh = false; // fresh: drawn since the last change
   const size = model.get("w_q")[0].length, n = tokens().length;
 
   // ---- blocks of cells
@@ -95,7 +97,7 @@ function render({ model, el }) {
       section("weights", "weights", ["softmax of each row of scores"], "weights"),
       section("out", "output", ["weights × values, summed"], "out"),
       h("p", { className: "attn-note" }, "Round cells are given: change them, and the others follow. The larger a "
-        + "number, the stronger its colour. Shown with two decimals, computed with all.")),
+        + "number, the stronger its colour. Shown with two decimals at most, computed with all.")),
     panel, heard, state.bar);
 
   // ---- what the reader does
@@ -164,7 +166,7 @@ function render({ model, el }) {
 
   // ---- drawing
   function drawCell(block, i, j) {
-    const x = all[block][i][j], node = place(block, i, j), text = format(x, 2).replace("-", "−");
+    const x = all[block][i][j], node = place(block, i, j), text = brief(x);
     const low = block === "weights" ? 0 : -FAR, high = block === "weights" ? 1 : FAR, old = node.textContent;
     if (old === text) return [];
     node.textContent = text;
@@ -224,6 +226,7 @@ function render({ model, el }) {
     if (!field.matches(":focus")) field.value = format(value(), 2);
   }
   function draw() {
+    fresh = true;
     all = compute(given());
     shine(BLOCKS.flatMap((block) => all[block].flatMap((row, i) => row.flatMap((_, j) => drawCell(block, i, j)))));
     drawLabels();
@@ -232,11 +235,12 @@ function render({ model, el }) {
     switches.forEach((node, at) => node.setAttribute("aria-pressed", String(model.get(["mask", "root"][at]))));
     scaled.textContent = model.get("root") ? ` / √${size}` : "";
   }
-  const ask = onceAFrame(draw);
+  const ask = onceAFrame(() => fresh || draw());
+  const stale = () => { fresh = false; ask(); };
 
   // ---- life
   const again = (rebuild) => rebuild();
-  const changes = { ...Object.fromEntries([...INPUTS, "mask", "root", "tokens", "cell"].map((name) => [name, ask])),
+  const changes = { ...Object.fromEntries([...INPUTS, "mask", "root", "tokens", "cell"].map((name) => [name, stale])),
     words: again, outputs: again };
   const end = live({ model, el, root, state, ask, changes, render });
   return () => (clearTimeout(flash), end());

@@ -46,9 +46,15 @@ export function uses(all, block, i, j) {
   return found;
 }
 
+// A number as it fits a cell: two decimals, from 10 on one, from 100 on none.
+export function brief(x) {
+  const size = Math.abs(x), digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+  return format(x, digits).replace("-", "−");
+}
+
 // The arithmetic of a cell as pieces [text, block, raised]: the block gives a number its colour, "" is for signs.
-export function written(all, given, block, i, j, digits = 2) {
-  const number = (name, a, b) => [format(all[name][a][b], digits).replace("-", "−"), name];
+export function written(all, given, block, i, j) {
+  const number = (name, a, b) => [brief(all[name][a][b]), name];
   const sign = (text) => [text, ""], result = [sign(" = "), number(block, i, j)];
   const join = (terms, between) => terms.flatMap((term, n) => (n ? [sign(between), ...term] : term));
   const [a, b] = operands(all, block, i, j);
