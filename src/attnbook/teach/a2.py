@@ -172,7 +172,8 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
             "scores are divided by the root of the number of words, not of d_k":
                 read(plain / n**0.5),
             "what was read is divided by the root; the scores should be": read(plain) / d_k**0.5,
-            "the softmax is missing": plain @ v,
+            "the softmax is missing": plain / d_k**0.5 @ v,
+            "the softmax is missing ": plain @ v,
             "these are the weights; multiply them by the values":
                 (plain / d_k**0.5).masked_fill(~mask, -torch.inf).softmax(-1),
             "hidden scores were set to 0; a score of 0 still gets weight":
