@@ -205,7 +205,7 @@ HONEST = {
         "import __main__\nassert __main__.Note is Note\n" + RIGHT
     },
     "threads and processes": {
-        TASK: "import subprocess\nfrom concurrent.futures import ThreadPoolExecutor\n"
+        TASK: "import subprocess, sys\nfrom concurrent.futures import ThreadPoolExecutor\n"
         "with ThreadPoolExecutor(4) as pool: list(pool.map(str, range(9)))\n"
         "subprocess.run([sys.executable, '-c', ''], check=True)\n" + RIGHT
     },
