@@ -39,9 +39,9 @@ def sheet(**changes: Any) -> AttentionSheet:
 def many() -> AttentionSheet:
     """As large as one can be, without other words."""
     rng = np.random.default_rng(3)
-    matrices = [rng.normal(size=(size, 4)) for size in (6, 4, 4, 4)]
+    x, w_q, w_k, w_v = (rng.normal(size=(size, 4)) for size in (6, 4, 4, 4))
     tokens = ["<b>", "a", "extraordinarily", "שלום", "", "z"]
-    return AttentionSheet(*matrices, tokens, mask=True, name="many")
+    return AttentionSheet(x, w_q, w_k, w_v, tokens, mask=True, name="many")
 
 
 @pytest.fixture(scope="module")

@@ -220,7 +220,7 @@ function render({ model, el }) {
     sum.replaceChildren(...pieces.map(([text, block, raised]) =>
       h(raised ? "sup" : "span", { className: block && `attn-${LOOKS[block]}` }, text)));
     if (editor.hidden) return void (at || (sum.textContent = "Or change one of x or W, and see what follows."));
-    sum.textContent = "Drag it sideways, slide or type. Dotted cells are made of it.";
+    sum.textContent = "Drag, slide or type. Dotted cells are made of it.";
     slide.value = value();
     slide.setAttribute("aria-valuetext", format(value(), 2));
     if (!field.matches(":focus")) field.value = format(value(), 2);
