@@ -32,12 +32,20 @@ from attnbook import files
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.sandbox import follow
 from attnbook.teach.student import SECONDS, Nursery, Student
-from attnbook.teach.submission import Reference, RefusedError, Shell, answers, python, reference
+from attnbook.teach.submission import (
+    Reference,
+    RefusedError,
+    Shell,
+    answers,
+    python,
+    reference,
+    submissions,
+)
 from attnbook.teach.wire import GoneError, RaisedError
 
 WALLS = ("network", "processes", "files", "disk")
 TURNS = 2  # times that each task may take all its seconds
-LONGEST, NAME = 2000, 150  # letters of a message, bytes of a name
+LONGEST = 2000  # letters of a message
 STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui; margin: 1em auto; max-width: 50em; padding: 0 1em }
@@ -189,31 +197,6 @@ def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds:
     except RefusedError as why:
         refused = _clean(f"{path.name}: {why}")
     return Graded(student, found, refused, walls, round(time.perf_counter() - begin, 1))
-
-
-def submissions(folder: Path, name: str) -> dict[str, Path]:
-    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it."""
-    found = {}
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
-            continue
-        inside = [entry]
-        if entry.is_dir() and not entry.is_symlink():
-            every = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
-            inside = [p for p in every if p.name.startswith(name)] or every or [entry]
-        student = _named(entry.stem if entry.suffix == ".ipynb" else entry.name)
-        while student in found:  # ada.ipynb and ada/a1.ipynb
-            student += "+"
-        found[student] = inside[0]
-    return found
-
-
-def _named(name: str) -> str:
-    """A student's name that is also a file's, even where the system's own are longer or no text."""
-    whole = os.fsencode(name)
-    known = hashlib.sha256(whole).hexdigest()[:8]
-    short = whole if len(whole) <= NAME else whole[: NAME - 9] + f"-{known}".encode()
-    return short.decode("utf-8", "backslashreplace" if short is whole else "ignore")
 
 
 _here: dict[str, Nursery] = {}  # of this process

@@ -1,7 +1,9 @@
 """A student's notebook, of which nothing is trusted, and the reference it is put into."""
 
 import ast
+import hashlib
 import json
+import os
 import symtable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-LARGEST = 20_000_000  # bytes of a notebook
+LARGEST, NAME = 20_000_000, 150  # bytes of a notebook, and of a student's name
 RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its names
 
 
@@ -76,6 +78,31 @@ def reference(path: Path) -> Reference:
     if not found.tasks:
         raise ValueError(f"reference must have cells with points, got none in {path.name}")
     return found
+
+
+def submissions(folder: Path, name: str) -> dict[str, Path]:
+    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it."""
+    found = {}
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        inside = [entry]
+        if entry.is_dir() and not entry.is_symlink():
+            every = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+            inside = [p for p in every if p.name.startswith(name)] or every or [entry]
+        student = _named(entry.stem if entry.suffix == ".ipynb" else entry.name)
+        while student in found:  # ada.ipynb and ada/a1.ipynb
+            student += "+"
+        found[student] = inside[0]
+    return found
+
+
+def _named(name: str) -> str:
+    """A student's name that is also a file's, even where the system's own are longer or no text."""
+    whole = os.fsencode(name)
+    known = hashlib.sha256(whole).hexdigest()[:8]
+    short = whole if len(whole) <= NAME else whole[: NAME - 9] + f"-{known}".encode()
+    return short.decode("utf-8", "backslashreplace" if short is whole else "ignore")
 
 
 def answers(path: Path, known: Reference) -> dict[str, list[str]]:
