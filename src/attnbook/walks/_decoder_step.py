@@ -224,7 +224,7 @@ def decoder_step(
     steps = [
         Step(
             f"The encoder has read [{n} words](words) {ways}. It kept a [state](keys) for each, of"
-            f" {encoder.d_model} numbers. {TOWER} are shown: the larger, the darker.",
+            f" {encoder.d_model} numbers. {TOWER} are shown: the larger, the deeper the colour.",
             "words keys",
         ),
         *walk,

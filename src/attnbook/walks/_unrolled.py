@@ -141,8 +141,8 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
     steps = [
         Step(
             f"A sentence of {n} [words](word1). The encoder reads it into one [state](h0) of"
-            f" {encoder.d_model} numbers. {SHOWN} are shown: the larger, the darker. They lie"
-            " between −1 and 1, and begin as 0.",
+            f" {encoder.d_model} numbers. {SHOWN} are shown: the larger, the deeper the colour. All"
+            " begin as 0, half way between −1 and 1.",
             [*each, "h0"],
         )
     ]
@@ -157,8 +157,8 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
         )
     steps.append(
         Step(
-            f"[One state](s0), the one after “{said[-1]}”. It is the only arrow from encoder to"
-            f" decoder: the whole sentence must be in these {encoder.d_model} numbers.",
+            f"The decoder gets [one state](s0), the last, after “{said[-1]}”. It is the only arrow"
+            f" from encoder to decoder: the whole sentence must be in {encoder.d_model} numbers.",
             "s0",
             ask=f"The encoder has had {n} states. How many of them will the decoder see?"
             if n > 1
@@ -170,7 +170,8 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
         if t == 1:
             told = (
                 "The decoder, another GRU, reads a [start](in1) and makes a [state](s1) of its own."
-                f" Of its {len(vocab)} tokens it gives {what} most, [{p:.2f}](p1), and writes it."
+                f" It gives each of {len(vocab)} tokens a probability and writes the likeliest:"
+                f" {what}, with [{p:.2f}](p1)."
             )
         else:
             told = (
