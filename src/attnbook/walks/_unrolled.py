@@ -120,7 +120,7 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
         return row(start, steps, gap=gap)
 
     room = WIDTH - 28 - below(0.0).width
-    gap = min(16.0, max(4.0, room / (m + 1)))
+    gap = min(16.0, max(2.0, room / (m + 1)))
     above = grid(
         [[None, *boxes("word", said)], [tower(f"h{t}", h) for t, h in enumerate(read)]],
         gap=(gap, 16),
