@@ -54,6 +54,7 @@ from tests.tiny_gpt import tiny_gpt
 FOLDER = Path(_source.__file__).parent
 QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
 ROWS = np.array([[0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0]])
+EYE = np.eye(3)
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     '"quo\'te"',
@@ -763,7 +764,7 @@ def walk(**options: Any) -> Drawing:
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
-        AttentionSheet(*4 * [np.eye(3)], ["a", "b", "c"], title="The finding"),
+        AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b", "c"], title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
         DecodingBench(
             *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
