@@ -1,0 +1,90 @@
+"""The walks of chapters 1 and 2 in Chromium: by keyboard, by pointer, and what they hide."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Locator, Page
+
+from attnbook.seq2seq import GRUCell
+from attnbook.walks import decoder_step, gru_step, unrolled
+from attnbook.widgets import Drawing
+from tests.browser.test_site import AXE, SERIOUS
+from tests.browser.widget_pages import everywhere, settle, widget
+from tests.test_walks_seq2seq import WORDS, drawn, translator
+
+
+def walks() -> list[Drawing]:
+    torch.manual_seed(0)
+    return [
+        decoder_step(translator("look"), WORDS, step=2, name="look-first"),
+        unrolled(translator(), WORDS, name="unrolled"),
+        gru_step(GRUCell(4, 7), torch.randn(4), torch.randn(7), name="gru-step"),
+    ]
+
+
+WALKS = walks()
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page(WALKS)
+
+
+def written(drawing: Locator, part: str) -> list[str]:
+    """The texts that one sees in parts of this name."""
+    settle(drawing.page)
+    return drawing.locator(f'[data-part="{part}"] text').evaluate_all(
+        "(all) => all.filter((e) => !e.closest('.draw-unseen')).map((e) => e.textContent)"
+    )
+
+
+@everywhere
+def test_every_step_by_keyboard(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    page = page_factory(path, **where)
+    for n, walk in enumerate(WALKS):
+        drawing = widget(page, n)
+        drawing.get_by_role("button", name="Next", exact=True).focus()
+        heard = drawing.locator("[aria-live=polite]")
+        asked = sum(bool(step["ask"]) for step in walk.steps)
+        for _ in range(len(walk.steps) - 1 + asked):
+            page.keyboard.press("ArrowRight")
+        settle(page)
+        last = f"Step {len(walk.steps)} of {len(walk.steps)}."
+        assert (heard.text_content() or "").startswith(last)
+        assert drawing.locator(".draw-unseen").count() == 0
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(SERIOUS) == []
+
+
+@everywhere
+def test_weights_wait_for_the_question_and_show_their_numbers(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    walk = WALKS[0]
+    drawing = widget(page_factory(f"{path}#w.look-first=step:4", **where), 0)
+    assert written(drawing, "scores") == written(drawing, "weights") == []
+    outlines = drawing.locator('[data-part="weights"] rect')
+    assert len({one.get_attribute("height") for one in outlines.all()}) == 1  # they tell nothing
+    drawing.get_by_role("button", name="Show").click()
+    scores, weights = (drawn(walk, name)[:, 0].tolist() for name in ("scores", "weights"))
+    assert written(drawing, "scores") == [f"{x:z.1f}".replace("-", "−") for x in scores]
+    drawing.get_by_role("button", name="Next", exact=True).click()
+    assert written(drawing, "weights") == [f"{x:.2f}" for x in weights]
+
+
+@everywhere
+def test_a_word_of_a_caption_lights_its_number(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    drawing = widget(page_factory(f"{path}#w.gru-step=step:11", **where), 2)
+    drawing.locator(".attn-here .attn-noun").first.focus()
+    settle(drawing.page)
+    lit = drawing.locator('[data-part="h"] .draw-lit text')
+    k = int(WALKS[2].steps[-1]["caption"].split("](h.")[1][0])
+    wanted = f"{WALKS[2].values('h')[k]:z.2f}".replace("-", "−")
+    assert lit.all_text_contents() == [wanted]
