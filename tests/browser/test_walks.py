@@ -57,8 +57,6 @@ def test_every_step_by_keyboard(
         last = f"Step {len(walk.steps)} of {len(walk.steps)}."
         assert (heard.text_content() or "").startswith(last)
         assert drawing.locator(".draw-unseen").count() == 0
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
 
 
 @everywhere
@@ -88,3 +86,14 @@ def test_a_word_of_a_caption_lights_its_number(
     k = int(WALKS[2].steps[-1]["caption"].split("](h.")[1][0])
     wanted = f"{WALKS[2].values('h')[k]:z.2f}".replace("-", "−")
     assert lit.all_text_contents() == [wanted]
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing(
+    page_factory: Callable[..., Page], path: Path, theme: str, width: int
+) -> None:
+    page = page_factory(path, theme=theme, width=width)
+    for n in range(len(WALKS)):
+        widget(page, n).get_by_role("button", name="Next", exact=True).click()
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(SERIOUS) == []
