@@ -50,7 +50,7 @@ function render({ model, el }) {
     return list;
   }
   const section = (look, head, formula, ...names) => h("div", { className: `attn-part attn-part-${look}` },
-    h("p", { className: "attn-head" }, h("b", { className: `attn-${LOOKS[names.at(-1)]}` }, head), " ", ...formula),
+    h("p", { className: "attn-topic" }, h("b", { className: `attn-${LOOKS[names.at(-1)]}` }, head), " ", ...formula),
     h("div", { className: "attn-pair" }, ...names.flatMap((name, at) => [...(at ? [arrow()] : []), table(name)])));
   const arrow = () => h("span", { className: "attn-to", "aria-hidden": "true" }, "→");
 
