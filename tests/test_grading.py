@@ -401,7 +401,7 @@ def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
     os.environ["SECRET"] = "of the lecturer"
     with server, service, letters:
         grade.main(
-            ["a1", str(folder), "--out", str(out), "--seconds", "3", f"--solutions={SOLUTIONS}"]
+            ["a1", str(folder), "--out", str(out), "--seconds", "6", f"--solutions={SOLUTIONS}"]
         )
     assert digests() == before
     del os.environ["SECRET"]

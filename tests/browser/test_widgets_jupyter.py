@@ -371,8 +371,9 @@ def drag(page: Page, view: Locator) -> list[Any]:
     """Changes a view's state by pointer; gives what it shows then, which is not what it showed."""
     view.scroll_into_view_if_needed()
     before = shown(view)
-    handles = "canvas, input[type=range], button[aria-pressed=true]:not(.attn-next)"
-    handle = view.locator(f":is({handles}):not(:disabled)")
+    handle = view.locator(":is(canvas, input[type=range]):not(:disabled):visible")
+    if not handle.count():
+        handle = view.locator("button[aria-pressed=true]:not(.attn-next):not(:disabled)")
     if not handle.count():  # a playground, to whom a rebuilt widget sends no model
         return before
     box = handle.first.bounding_box()
@@ -388,6 +389,7 @@ def drag(page: Page, view: Locator) -> list[Any]:
     page.mouse.move(0, 0)
     until(lambda: shown(view) != before, True)
     until(lambda: view.evaluate("(view) => view.getAnimations({ subtree: true }).length"), 0)
+    until(lambda: "asking the model" in view.inner_text().lower(), False)  # or missing it
     return shown(view)
 
 

@@ -116,7 +116,7 @@ function render({ model, el }) {
     for (const each of [...best, drawn]) {
       each.name = each.which === undefined ? "one of the others" : nameOf(each.which);
     }
-    const stored = known.exact || !silent ? null : new Set(branches(tree, path()));
+    const stored = known.exact ? null : new Set(branches(tree, path()));
     bars.draw(view, stored);
     fell.draw(view);
     take.disabled = drawn.which === undefined;
