@@ -2,6 +2,7 @@
 
 import re
 from itertools import combinations
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,6 +23,7 @@ from attnbook.drawing import (
     brace,
     cells,
     column,
+    dial,
     frame,
     grid,
     row,
@@ -72,6 +74,38 @@ def test_parts_stand_where_the_grid_puts_them() -> None:
         "d": (inner + 26, top + 47),
         "e": (left, top + 60),
     }
+
+
+def test_hands_of_a_dial_point_as_their_numbers_say() -> None:
+    hands = np.array([[0.6, 0.8], [-0.25, 0.5]])
+    picture = Picture(dial(hands, ["q", "k"], ["query", "key"], name="both", size=128))
+    assert np.array_equal(picture.values("both"), hands)
+    (whole,), (q, k) = picture.find("both"), picture.find("both.*")
+    assert [q.part.role, k.part.role] == ["query", "key"]
+    rim, middle = 64 - 14, np.array([64, 64])
+    for place, hand in ((q, hands[0]), (k, hands[1])):
+        inside: Any = place.part.inside
+        line, head, label = inside
+        tip = middle + rim * hand * [1, -1]
+        assert np.allclose(line.points, [middle, tip]) and np.allclose(head.points[1], tip)
+        assert np.allclose([label.x, label.y], tip + 9 * hand * [1, -1] / np.hypot(*hand))
+    strokes: Any = whole.part.inside[:2]
+    circle, arc = strokes
+    for stroke, radius in ((circle, rim), (arc, 0.3 * rim)):
+        points = np.array(stroke.points)
+        a, b, c, d = (points[i:][:10:3] for i in range(4))  # of each piece
+        halfway = (a + 3 * b + 3 * c + d) / 8
+        assert np.allclose(
+            np.hypot(*(np.concatenate([a, d, halfway]) - middle).T), radius, rtol=1e-3
+        )
+    ends = (np.array(arc.points)[[0, -1]] - middle) * [1, -1]
+    assert np.allclose(ends / (0.3 * rim), hands / np.hypot(*hands.T)[:, None])
+    assert np.allclose(circle.points[0], circle.points[-1])
+    for wrong in ([[0.9, 0.9]], [0.1, 0.2], [[1, 0, 0]]):
+        with pytest.raises(ValueError, match="hands must be"):
+            dial(wrong)
+    with pytest.raises(ValueError, match="labels and roles must be 2"):
+        dial(hands, ["q"])
 
 
 def test_a_label_comes_with_the_part_beside_it() -> None:

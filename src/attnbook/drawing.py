@@ -1,4 +1,4 @@
-"""Drawings made of parts that lay themselves out: text, boxes, cells, bars, grids, and arrows.
+"""Drawings made of parts that lay themselves out: text, boxes, cells, bars, dials, grids, arrows.
 
     scores = cells([2.1, -0.3, 0.8], "weight", name="scores", digits=1)
     picture = Picture(column(box("query", "query", name="q"), scores), arrow("q", "scores"))
@@ -237,6 +237,68 @@ def bars(
         )
         inside.append((0, 22 * n, Part(width, 22, marks, cell=True)))
     return Part(width, 22 * len(names), tuple(inside), name, role, shares)
+
+
+def dial(
+    hands: Any,
+    labels: Sequence[str] = (),
+    roles: Sequence[str] = (),
+    *,
+    name: str = "",
+    size: Number = 30,
+) -> Part:
+    """A circle with hands from its middle, as a clock's; of two hands also the angle between them.
+
+    Args:
+        hands: `[hand 2]` how far each goes to the right and upwards; 1 is the rim.
+        labels, roles: a word beyond the tip of each hand, and its colour; none for all of them.
+        name: as in the text of this module; "name.0" is the first hand.
+        size: of the whole, from side to side.
+
+    Raises:
+        ValueError: if hands are no such table, longer than 1, or others in number than labels or
+            roles.
+    """
+    table = numbers(hands, "hands")
+    if table.ndim != 2 or table.shape[1] != 2 or not (np.hypot(*table.T) < 1 + 1e-6).all():
+        raise ValueError(f"hands must be [hand 2] of length 1 at most, got {table.tolist()}")
+    if {len(labels), len(roles)} - {0, len(table)}:
+        raise ValueError(f"labels and roles must be {len(table)}, or none")
+    middle = size / 2
+    rim = middle - (SMALL + 3 if labels else 1)
+    inside: list[Any] = [Stroke(_arc(middle, rim, 0, 2 * np.pi), "brace", curved=True, width=1)]
+    if len(table) == 2:
+        (x, y), (u, v) = table
+        between = np.arctan2(x * v - y * u, x * u + y * v)
+        curve = _arc(middle, 0.3 * rim, np.arctan2(y, x), between)
+        inside.append(Stroke(curve, "brace", curved=True, width=1.25))
+    for n, (x, y) in enumerate(table):
+        long, role = float(np.hypot(x, y)), roles[n] if roles else ""
+        tip = middle + rim * x, middle - rim * y
+        marks: list[Mark] = [Stroke(((middle, middle), tip), "line", width=2)]
+        if rim > 20 and long > 0:
+            a, b = 6 * x / long, 6 * y / long
+            sides = [(tip[0] - a - s * b, tip[1] + b - s * a) for s in (-0.6, 0.6)]
+            marks.append(Stroke((sides[0], tip, sides[1]), "line", width=2))
+        if labels:
+            out = 1 + 9 / (rim * long) if long > 0 else 1
+            at = middle + out * rim * x, middle - out * rim * y
+            marks.append(Words(*at, clean(labels[n]), SMALL, "strong"))
+        inside.append((0, 0, Part(size, size, tuple(marks), role=role, cell=True)))
+    return Part(size, size, tuple(inside), name, values=table)
+
+
+def _arc(middle: Number, radius: Number, start: Number, angle: Number) -> tuple:
+    """Points of a cubic curve around (middle, middle), counterclockwise, four pieces."""
+    t = start + angle * np.arange(5) / 4
+    x, y = middle + radius * np.cos(t), middle - radius * np.sin(t)
+    reach = 4 / 3 * np.tan(angle / 16) * radius
+    a, b = reach * np.sin(t), reach * np.cos(t)  # along the curve
+    points = [(x[0], y[0])]
+    for i in range(4):
+        points += [(x[i] - a[i], y[i] - b[i]), (x[i + 1] + a[i + 1], y[i + 1] + b[i + 1])]
+        points.append((x[i + 1], y[i + 1]))
+    return tuple((float(one), float(other)) for one, other in points)
 
 
 def grid(
