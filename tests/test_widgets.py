@@ -31,6 +31,7 @@ from attnbook.widgets import (
     BlockDiagram,
     DecodingBench,
     Drawing,
+    HeadChips,
     Laboratory,
     LossSurface,
     MaskedWords,
@@ -456,8 +457,10 @@ def test_explorer_pictures_the_vectors() -> None:
     widget = PositionExplorer(6, 9, base=100, position=4, pair=1)
     figure = Figure()
     widget.draw(figure)
-    map_, waves, products = figure.axes
+    clocks, map_, waves, products = figure.axes
     p = sinusoidal(9, 6, 100.0).double().numpy()
+    hands = [np.diff(np.asarray(line.get_xydata()), axis=0)[0] for line in clocks.lines]
+    assert np.allclose(hands, 0.45 * p[4].reshape(3, 2))
     assert np.array_equal(np.asarray(map_.images[0].get_array()), p.T)
     sine, cosine, _ = (line.get_ydata() for line in waves.lines)
     assert np.array_equal(np.stack([sine, cosine], -1), p[:, 2:4])
@@ -481,6 +484,8 @@ def test_explorer_pictures_the_vectors() -> None:
         ({"theta": -0.1}, "theta must be 0 to pi, not -0.1"),
         ({"theta": np.nan}, "theta must be 0 to pi, not nan"),
         ({"mode": "turn"}, "mode must be 'rotate' or 'add', not 'turn'"),
+        ({"words": ["know"]}, "words must be two, of q and of k, not ['know']"),
+        ({"words": "we"}, "words must be"),
     ],
 )
 def test_dial_refuses(options: dict[str, Any], says: str) -> None:
@@ -761,6 +766,14 @@ def walk(**options: Any) -> Drawing:
     return Drawing(body, arrow("query", "keys"), arrow("keys", "scores.*", "weight"), **given)
 
 
+def few_heads() -> dict[str, Any]:
+    """Arguments of a HeadChips: 2 heads, 3 checkpoints."""
+    maps = np.broadcast_to([[0.25, 0.75], [1, 0]], (3, 2, 2, 2))
+    right = np.arange(24).reshape(3, 2, 4) / 24
+    scores = {"before": [[0, 1], [0.5, 0], [1, 0]], "after": [[1, 0], [0.25, 1], [0, 0.5]]}
+    return {"maps": maps, "right": right, "steps": [0, 3, 9], "losses": [3, 2, 1], "scores": scores}
+
+
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
@@ -770,6 +783,7 @@ def each() -> list[Any]:
             *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
         ),
         walk(title="The finding"),
+        HeadChips(**few_heads(), title="The finding"),
         Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
@@ -788,6 +802,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "DecodingBench(2 tokens of a prompt, up to 2 behind it: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",
+        "HeadChips(2 heads, 3 checkpoints up to step 9: The finding)",
         "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",

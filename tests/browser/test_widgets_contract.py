@@ -4,6 +4,7 @@ DataView, every change saved, every listener taken away again."""
 import base64
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
@@ -14,6 +15,7 @@ from attnbook.widgets import (
     AttentionSheet,
     BlockDiagram,
     DecodingBench,
+    HeadChips,
     Laboratory,
     LossSurface,
     MaskedWords,
@@ -25,7 +27,7 @@ from attnbook.widgets import (
     SoftmaxTemperature,
 )
 from tests.browser.widget_pages import render
-from tests.test_widgets import RUNS, bowls, walk
+from tests.test_widgets import RUNS, bowls, few_heads, walk
 from tests.tiny_bert import NAME, tiny_bert
 from tests.tiny_gpt import tiny_gpt
 
@@ -270,6 +272,30 @@ def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 3.000 at")
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate(f"[...{angles}, unsaved.size]") == [35, 30, False, 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_chips_keep_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, HeadChips(**few_heads(), name="kept"), attached)
+    page.get_by_role("button", name="head 2").click()
+    page.get_by_role("combobox").select_option("its mean")
+    now = "['at', 'off', 'mean'].map(model.get)"
+    assert page.evaluate(f"[...{now}, unsaved.size]") == [2, [1], True, 0]
+    page.evaluate("model.fromKernel('at', 1), model.fromKernel('off', [0])")
+    page.evaluate(FRAME)
+    readout = page.locator(".attn-readout")
+    said = "Step 3: loss 2.00. Right: all heads 0.50, without head 1 0.54."  # 12/24, 13/24
+    assert readout.text_content() == said
+    new = encoded(HeadChips(**{**few_heads(), "right": np.ones((3, 2, 4))}).get_state()["right"])
+    page.evaluate("(new_) => model.fromKernel('right', bytes(new_))", new)
+    page.evaluate(FRAME)
+    assert readout.text_content() == said.replace("0.50,", "1.00,").replace("0.54", "1.00")
+    assert page.locator(".attn").count() == 1
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate(f"[...{now}, unsaved.size]") == [2, [0], True, 0]
+    page.get_by_role("button", name="Play").click()
     finish(page, errors)
 
 

@@ -6,6 +6,7 @@ from attnbook.widgets.attention_sheet import AttentionSheet
 from attnbook.widgets.block_diagram import BlockDiagram
 from attnbook.widgets.decoding_bench import DecodingBench
 from attnbook.widgets.drawing import Drawing, Step
+from attnbook.widgets.head_chips import HeadChips
 from attnbook.widgets.laboratory import Laboratory
 from attnbook.widgets.loss_surface import LossSurface
 from attnbook.widgets.masked_words import MaskedWords
@@ -21,6 +22,7 @@ __all__ = [
     "BlockDiagram",
     "DecodingBench",
     "Drawing",
+    "HeadChips",
     "Laboratory",
     "LossSurface",
     "MaskedWords",
