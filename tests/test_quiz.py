@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
+from attnbook.questions import check_yourself
 from attnbook.widgets import Question, Quiz
 from attnbook.widgets.quiz import which_wrote
+from tools import notebooks
+
+CHAPTERS = sorted(path.stem for path in notebooks.every() if notebooks.is_chapter(path))
 
 ONE = Question("Which?", ["this", "that", "none"], 1, ["no", "yes", "no, two"], {"Code": "a  b"})
 TWO = Question("True?", ["true", "false"], 0, "As it is.")
@@ -87,3 +91,27 @@ def test_picture_shows_the_question() -> None:
 
 def shown_choices() -> list[str]:
     return [f"○  {choice}" for choice in ONE.choices]
+
+
+def asked(chapter: str) -> list[dict]:
+    return check_yourself(chapter).questions
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_ends_with_its_own_questions(chapter):
+    cells = notebooks.read(notebooks.BOOK / f"{chapter}.ipynb").cells
+    calls = [cell.source for cell in cells if "check_yourself(" in cell.source]
+    assert calls == [f'check_yourself("{chapter}")']
+    questions = asked(chapter)
+    assert 4 <= len(questions) <= 6
+    assert len({each["right"] for each in questions}) > 1  # no place is always the right one
+    for each in questions:
+        assert 3 <= len(each["choices"]) <= 4
+        assert len(set(each["why"])) == len(each["choices"])
+
+
+def test_only_chapters_have_questions():
+    files = notebooks.ROOT.glob("src/attnbook/questions/*.toml")
+    assert sorted(file.stem for file in files) == CHAPTERS
+    with pytest.raises(ValueError, match="chapter must be one of '01_seq2seq'"):
+        check_yourself("12_more")

@@ -80,12 +80,12 @@ def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
 
 
 def lighter(png: str) -> str:
-    """The picture, base64 as before, in the 64 colours that suit it best: charts need no more."""
+    """The picture, base64 as before, in the 32 colours that suit it best: charts need no more."""
     picture = Image.open(io.BytesIO(base64.b64decode(png)))
     if picture.mode == "P":  # has few already
         return png
     file = io.BytesIO()
-    few = picture.convert("RGB").quantize(64, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    few = picture.convert("RGB").quantize(32, Image.Quantize.MAXCOVERAGE, kmeans=2)
     few.save(file, format="png", optimize=True)
     return base64.b64encode(file.getvalue()).decode()
 

@@ -145,7 +145,7 @@ class Widget(anywidget.AnyWidget):
             self.draw(figure)
             canvas.draw()
             pixels = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-            few = pixels.quantize(64, Image.Quantize.MAXCOVERAGE, kmeans=2)
+            few = pixels.quantize(32, Image.Quantize.MAXCOVERAGE, kmeans=2)
             few.save(file, format="png", optimize=True)
             return file.getvalue()
 
