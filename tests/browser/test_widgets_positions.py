@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page
 
-from attnbook.widgets import PositionExplorer, RotaryDial
+from attnbook.widgets import PositionExplorer, RotaryDial, format_number
 from attnbook.widgets.rotary_dial import positioned
 from tests.browser.widget_pages import (
     dial_says,
@@ -30,7 +30,7 @@ def widgets() -> list[Any]:
         PositionExplorer(6, 9, base=100, name="small"),
         PositionExplorer(512, 512, name="largest"),
         RotaryDial((1.5, 0.4), (-0.3, 1.1), i=12, j=7, title="Distance alone", name="dial"),
-        RotaryDial((0, 0), (1.2345, 1), theta=1.5, mode="add", name="odd"),
+        RotaryDial((0, 0), (1.2345, 1), theta=1.5, mode="add", words=["<b>", "we"], name="odd"),
     ]
 
 
@@ -173,6 +173,62 @@ def test_explorer_draws_the_chosen_waves(open_page: Callable[..., Page]) -> None
         assert left == pytest.approx(100 * 40.5 / 128, abs=0.01)
         value = f(40 / 10_000 ** (10 / 64))
         assert top == pytest.approx(50 - 50 * value, abs=0.01)
+
+
+HANDS = [0, 4, 9, 13, 18, 22, 27, 31]  # eight of 32 pairs
+
+
+def hands(explorer: Locator) -> list[str]:
+    settle(explorer.page)
+    return explorer.locator(".attn-positions-clock").all_text_contents()
+
+
+def hands_say(position: int, pairs: list[int] = HANDS, d_model: int = 64) -> list[str]:
+    p = vectors(position + 1, d_model, 1e4)[position].reshape(-1, 2)
+    both = [[format_number(x, 2).replace("-", "−") for x in p[m]] for m in pairs]
+    return [f"pair {m}{sine}\n{cosine}" for m, (sine, cosine) in zip(pairs, both, strict=True)]
+
+
+@everywhere
+def test_explorer_turns_its_hands(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    explorer = widget(page, EXPLORER)
+    assert hands(explorer) == hands_say(40)
+    bits = explorer.get_by_text("in binary")
+    assert bits.text_content() == "Position 40 in binary: 0101000"
+    slider(explorer, "position i").focus()
+    page.keyboard.press("ArrowRight")
+    assert hands(explorer) == hands_say(41)
+    assert bits.text_content() == "Position 41 in binary: 0101001"
+    assert bits.locator("b").text_content() == "1"  # flipped since 40
+    turned = explorer.locator(".attn-positions-clock path").evaluate_all(
+        "(all) => all.map((node) => Number(node.getAttribute('transform').match(/[0-9.]+/)[0]))"
+    )
+    assert np.allclose(np.radians(turned), 41 / 1e4 ** (np.array(HANDS) / 32), atol=1e-3)
+    explorer.locator(".attn-positions-clock").nth(5).click()
+    assert texts(explorer) == says(41, 22)
+    chosen = explorer.locator(".attn-positions-mine")
+    assert (chosen.text_content() or "").startswith("pair 22")
+    small = widget(page, SMALL)
+    assert len(hands(small)) == 3
+    assert small.get_by_text("in binary").text_content() == "Position 0 in binary: 0000"
+
+
+def test_explorer_plays_to_the_end_and_from_the_start(open_page: Callable[..., Page]) -> None:
+    page = open_page("#w.explorer=position:125")
+    explorer = widget(page, EXPLORER)
+    play = explorer.get_by_role("button", name="Play")
+    shown = explorer.locator(".attn-value").first
+    play.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("(node) => node.textContent === '127'", arg=shown.element_handle())
+    explorer.get_by_role("button", name="Play").click()  # it has stopped by itself
+    page.wait_for_function("(node) => node.textContent === '2'", arg=shown.element_handle())
+    explorer.get_by_role("button", name="Pause").wait_for()
+    slider(explorer, "position i").focus()
+    page.keyboard.press("End")  # who moves it, stops it
+    play.wait_for()
+    assert hands(explorer) == hands_say(127)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -344,6 +400,28 @@ def test_dial_draws_what_it_says(open_page: Callable[..., Page], mode: str) -> N
     )
     assert left == pytest.approx(50 + 100 * 5 / 128, abs=0.01)
     assert (0.5 - top / 100) * 2 * most == pytest.approx(scores[12, 7], abs=2e-3)
+
+
+def test_dial_plays_at_one_distance(open_page: Callable[..., Page]) -> None:
+    page = open_page("#w.dial=i:62;j:57")
+    dial = widget(page, DIAL)
+    score = dial.locator(".attn-readout b").first.text_content()
+    dial.get_by_role("button", name="Play").click()
+    shown = dial.locator(".attn-value").first
+    page.wait_for_function("(node) => node.textContent === '64'", arg=shown.element_handle())
+    dial.get_by_role("button", name="Play").click()  # on from the start
+    page.wait_for_function("(node) => node.textContent === '6'", arg=shown.element_handle())
+    dial.get_by_role("button", name="Pause").click()
+    i = int(shown.text_content() or 0)
+    assert texts(dial) == tells(i=i, j=i - 5)
+    assert dial.locator(".attn-readout b").first.text_content() == score
+
+
+def test_dial_names_what_its_vectors_belong_to(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    odd = widget(page, ODD)
+    assert odd.locator("svg text").all_text_contents() == ["q₀ <b>", "k₀ we"]
+    assert "q (<b>) and k (we)" in (odd.locator(".attn-legend").first.text_content() or "")
 
 
 def test_dial_at_its_ends(open_page: Callable[..., Page]) -> None:

@@ -1,12 +1,14 @@
-// PositionExplorer: sinusoidal position vectors as a picture, one of their waves, and their inner products.
+// PositionExplorer: sinusoidal position vectors as clock hands and as a picture, one wave, and inner products.
 import { css, format, within } from "./math.js";
+import { playing } from "./play.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
 import {
   BLUE, ORANGE, fromBaseSlider, pixels, products, sinusoidal, speed, toBaseSlider, wavelength,
 } from "./positions.js";
-import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { h, live, onceAFrame, put, stateControls, svg } from "./ui.js";
 
 const POINTS = 600; // of a drawn wave
+const HANDS = 8, PACE = 450; // at most so many clocks; milliseconds a position
 const whole = (x, count) => within(Math.trunc(x), 0, count - 1);
 const long = (x) => (x < 1000 ? format(x, 1) : Math.round(x).toLocaleString("en"));
 
@@ -15,11 +17,30 @@ function render({ model, el }) {
   let made, vectors, low; // the base that `vectors` and the picture were made for; the least inner product
 
   // ---- elements
-  const position = slider("position i", { min: 0, max: n - 1, step: 1 }, (i) => put(model, { position: i }));
+  const go = (i) => {
+    play.stop();
+    put(model, { position: i });
+  };
+  const play = playing("Play", PACE, () => {
+    const i = model.get("position");
+    put(model, { position: i < n - 1 ? i + 1 : 0 });
+    return i !== n - 2;
+  });
+  const position = slider("position i", { min: 0, max: n - 1, step: 1 }, go);
   const pair = slider("pair m", { min: 0, max: size / 2 - 1, step: 1 }, (m) => put(model, { pair: m }));
   const base = slider("base", { min: 0, max: 1, step: 0.01 }, (x) => put(model, { base: fromBaseSlider(x) }));
+  const many = Math.min(HANDS, size / 2);
+  const clocks = Array.from({ length: many }, (_, c) => {
+    const m = Math.round((c * (size / 2 - 1)) / Math.max(1, many - 1));
+    const hand = svg("path", { d: "M0 0V-0.9M-0.14 -0.68L0 -0.9L0.14 -0.68" }), numbers = h("span", {}, " ");
+    const face = svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), hand);
+    const node = h("div", { className: "attn-positions-clock", onclick: () => put(model, { pair: m }) },
+      face, h("b", {}, `pair ${m}`), numbers);
+    return { m, node, hand, numbers: numbers.firstChild };
+  });
+  const bits = h("p", { className: "attn-legend" });
   const canvas = h("canvas", { width: n, height: size, "aria-hidden": "true" });
-  const column = h("i", { className: "attn-column" }), row = h("i", { className: "attn-pair" });
+  const column = h("i", { className: "attn-positions-column" }), row = h("i", { className: "attn-positions-row" });
   const picture = h("div", { className: "attn-picture", "aria-hidden": "true" }, canvas, row, column);
   const key = h("i", { className: "attn-key" });
   key.style.background = `linear-gradient(to right, ${css(ORANGE)}, transparent, ${css(BLUE)})`;
@@ -43,8 +64,11 @@ function render({ model, el }) {
     }));
   const root = h("div", {
     className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions",
-  }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), position.node, pair.node, base.node,
-    h("p", { className: "attn-legend" },
+  }, ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+    position.node, h("div", { className: "attn-row" }, play.node, bits),
+    h("div", { className: "attn-positions-clocks", "aria-hidden": "true" }, ...clocks.map(({ node }) => node)),
+    h("p", { className: "attn-legend" }, "Below each hand: its sine (how far right), its cosine (how far up)."),
+    pair.node, base.node, h("p", { className: "attn-legend" },
       `Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `, key, " 1"),
     picture, axis(along.map((i) => [i / (n - 1), i === n - 1 ? `position ${i}` : String(i)])),
     pairText, waves, waveText,
@@ -59,8 +83,8 @@ function render({ model, el }) {
   }
   const height = (product) => (product - low) / (size / 2 - low);
 
-  follow(picture, (x, y) => put(model, { position: whole(x * n, n), pair: whole((y * size) / 2, size / 2) }));
-  follow(waves, (x) => put(model, { position: whole(x * n, n) }));
+  follow(picture, (x, y) => (go(whole(x * n, n)), put(model, { pair: whole((y * size) / 2, size / 2) })));
+  follow(waves, (x) => go(whole(x * n, n)));
 
   // ---- drawing
   function make() {
@@ -82,6 +106,15 @@ function render({ model, el }) {
     const at = vectors.subarray(i * size + 2 * m), x = (i + 0.5) / n;
     const [s, c] = [at[0], at[1]].map((value) => format(value));
     position.set(i, String(i), `${i}, sine ${s}, cosine ${c}`);
+    for (const { m: own, node, hand, numbers } of clocks) {
+      const angle = i * speed(own, size, made), [right, up] = vectors.subarray(i * size + 2 * own);
+      hand.setAttribute("transform", `rotate(${((angle * 180) / Math.PI).toFixed(2)})`);
+      numbers.data = [right, up].map((value) => format(value, 2).replace("-", "−")).join("\n");
+      node.classList.toggle("attn-positions-mine", own === m);
+    }
+    const binary = i.toString(2).padStart((n - 1).toString(2).length, "0"), flipped = (i ^ (i - 1)).toString(2).length;
+    const same = i ? Math.max(0, binary.length - flipped) : binary.length;
+    bits.replaceChildren(`Position ${i} in binary: ${binary.slice(0, same)}`, h("b", {}, binary.slice(same)));
     pair.set(m, String(m), `${m}, wavelength ${long(period)} positions`);
     base.set(toBaseSlider(made), made.toLocaleString("en"));
     Object.assign(column.style, { left: `${(100 * i) / n}%`, width: `${100 / n}%` });

@@ -1,4 +1,4 @@
-"""PositionExplorer: the sinusoidal position vectors, one wave of them, and their inner products."""
+"""PositionExplorer: sinusoidal positions as clock hands and waves, and their inner products."""
 
 from typing import Any
 
@@ -12,15 +12,18 @@ from attnbook.widgets import _source
 from attnbook.widgets._widget import Widget, WidgetError
 
 MAX_SIDE = 512
+HANDS = 8
 COLOURS = LinearSegmentedColormap.from_list("signed", ["#cd6c00", "white", "#0068be"])
 
 
 class PositionExplorer(Widget):
-    """Position vectors p_i as columns of a picture, with a pair of dimensions and a position.
+    """Position vectors p_i as clock hands that turn, and as columns of a picture.
 
     p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m comes
-    round every 2 pi base^(2m / d) positions. The inner product p_i . p_j is the sum over m of
-    cos((i - j) / base^(2m / d)): one curve over the distance for every i.
+    round every 2 pi base^(2m / d) positions. It is drawn as a hand that points so far to the right
+    and upwards; up to eight hands turn above, beside the position in binary digits. The inner
+    product p_i . p_j is the sum over m of cos((i - j) / base^(2m / d)): one curve over the distance
+    for every i.
 
     Args:
         d_model: size d of a vector, even, at most 512.
@@ -105,7 +108,14 @@ class PositionExplorer(Widget):
     def draw(self, figure: Figure) -> None:
         p, i, m = self.vectors(), self.position, self.pair
         positions = np.arange(self.max_len)
-        map_, waves, products = figure.subplots(3, 1, height_ratios=[2, 1, 1])
+        clocks, map_, waves, products = figure.subplots(4, 1, height_ratios=[0.6, 2, 1, 1])
+        many = min(HANDS, self.d_model // 2)
+        for n, pair in enumerate((np.linspace(0, self.d_model // 2 - 1, many) + 0.5).astype(int)):
+            right, up = p[i, 2 * pair : 2 * pair + 2]
+            clocks.plot([n, n + 0.45 * right], [0, 0.45 * up], color="#2b6cb0")
+            clocks.text(n, -0.9, f"pair {pair}", ha="center", fontsize=7)
+        clocks.set(xlim=(-0.6, HANDS - 0.4), ylim=(-0.9, 0.5), aspect="equal")
+        clocks.axis("off")
         map_.imshow(p.T, cmap=COLOURS, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
         map_.axvline(i, color="black", linewidth=1)
         map_.axhspan(2 * m - 0.5, 2 * m + 1.5, fill=False, linewidth=1)

@@ -1,17 +1,20 @@
 // RotaryDial: a query and a key in the plane, changed by their positions, and their score by distance.
 import { format, within } from "./math.js";
+import { playing } from "./play.js";
 import { axis, curve, dot, move, plot, slider, trace } from "./plot.js";
 import { inner, positioned, spread } from "./positions.js";
 import { h, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
 
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
+const PACE = 450; // milliseconds a position
 const MODES = ["rotate", "add"]; // Python reads this list, and a link holds a mode as its number here
 const lower = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 const signed = (text) => (text.startsWith("-") ? `− ${text.slice(1)}` : `+ ${text}`);
 const degrees = (angle) => `${format((angle * 180) / Math.PI, 0)}°`;
 
 function render({ model, el }) {
-  const title = model.get("title");
+  const title = model.get("title"), words = model.get("words");
+  const named = (n) => "qk"[n] + (words[n] && ` (${words[n]})`);
   const vectors = () => [model.get("q"), model.get("k")];
   const positions = () => [model.get("i"), model.get("j")];
 
@@ -30,13 +33,21 @@ function render({ model, el }) {
       ...shapes.flatMap(({ orbit, start, now, label }) => [orbit, start, now, label])),
     ...shapes.map(({ handle }) => handle));
   const mode = select("a position", ["rotates its vector", "is added to its vector"], (n) => tell({ mode: MODES[n] }));
-  const places = ["i", "j"].map((name, n) =>
-    slider(`${name}, of ${"qk"[n]}`, { min: 0, max: LAST, step: 1 }, (to) => put(model, { [name]: to })));
+  const places = ["i", "j"].map((name, n) => slider(`${name}, of ${"qk"[n]}`, { min: 0, max: LAST, step: 1 }, (to) => {
+    play.stop();
+    put(model, { [name]: to });
+  }));
   const theta = slider("angle θ", { min: 0, max: 1, step: 0.01 }, (to) => put(model, { theta: to }));
   const together = [1, -1].map((step) => h("button", { type: "button", onclick: () => {
     const [i, j] = positions();
+    play.stop();
     tell({ i: i + step, j: j + step });
   } }, step > 0 ? "Move both by one" : "… and back"));
+  const play = playing("Play", PACE, () => {
+    const [i, j] = positions(), by = Math.max(i, j) < LAST ? 1 : -Math.min(i, j); // from the end back to the start
+    put(model, { i: i + by, j: j + by });
+    return by < 0 || Math.max(i, j) + by < LAST;
+  });
   const readout = h("p", { className: "attn-readout" }), pairs = h("p", { className: "attn-readout" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const band = svg("polygon", { class: "attn-band" }), zero = curve("attn-zero"), present = dot("");
@@ -55,9 +66,9 @@ function render({ model, el }) {
     h("div", { className: "attn-sides" },
       plane, h("div", {},
         h("p", { className: "attn-legend" },
-          "Dashed: q and k, to be dragged. Solid: what their positions make of them."),
+          `Dashed: ${named(0)} and ${named(1)}, to be dragged. Solid: what their positions make of them.`),
         h("div", { className: "attn-row" }, mode.node), places[0].node, places[1].node, theta.node,
-        h("div", { className: "attn-row" }, ...together), readout)),
+        h("div", { className: "attn-row" }, ...together, play.node), readout)),
     h("p", { className: "attn-legend" }, `Score by distance i − j, from all pairs of positions 0 to ${LAST}`),
     scores,
     axis([-LAST, -LAST / 2, 0, LAST / 2, LAST].map((x) => [along(x), x > 0 ? `+${x}` : String(x).replace("-", "−")])),
@@ -126,8 +137,10 @@ function render({ model, el }) {
       set(orbit, adds ? { cx: v[0], cy: -v[1], r: 1 } : { cx: 0, cy: 0, r: Math.hypot(...v) });
       drawArrow(start, v);
       drawArrow(arrow, now[n]);
-      set(label, { x: x + x * out - y * aside, y: -y - y * out - x * aside });
-      label.textContent = "qk"[n] + lower(positions()[n]);
+      label.textContent = `${"qk"[n]}${lower(positions()[n])} ${words[n]}`.trim();
+      const half = words[n] ? 0.08 * label.textContent.length : 0, edge = EDGE - half; // half of its width
+      const across = x + x * out * (1 + 3 * half) - y * aside;
+      set(label, { x: within(across, -edge, edge), y: -y - y * out - x * aside });
       move(handle, 0.5 + v[0] / (2 * EDGE), 0.5 + v[1] / (2 * EDGE));
       const here = v.map((part) => format(part, 2)).join(", ");
       handle.setAttribute("aria-label", `${"qk"[n]} at ${here}; arrow keys move it`);

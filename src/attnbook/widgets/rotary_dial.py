@@ -1,13 +1,15 @@
 """RotaryDial: a query and a key turned by their positions, whose score then knows only i - j."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook.plots import ROLES
 from attnbook.widgets import _source
-from attnbook.widgets._widget import Widget, WidgetError, as_array
+from attnbook.widgets._widget import Widget, WidgetError, as_array, as_tokens
 
 LAST = 64  # positions 0..64
 LONGEST = 2.0  # of q and k: the plane ends there
@@ -39,6 +41,7 @@ class RotaryDial(Widget):
         q, k: two numbers each, vectors of length at most 2; they can be dragged.
         i, j: the positions of q and k, 0 to 64.
         theta: the angle a position stands for, in radians, 0 to pi (the slider ends at 1).
+        words: what q and k belong to, written beside them.
         mode: "rotate" (RoPE) or "add" (one pair of the sinusoids).
         title: the finding, drawn as the heading.
         name: a short slug for links and for showing the widget on other pages.
@@ -57,6 +60,7 @@ class RotaryDial(Widget):
     j = traitlets.Int(0).tag(sync=True)
     theta = traitlets.Float(0.2).tag(sync=True)
     mode = traitlets.Unicode("rotate").tag(sync=True)
+    words = traitlets.List(traitlets.Unicode(), ["", ""]).tag(sync=True)
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class RotaryDial(Widget):
         j: int = 0,
         theta: float | int = 0.2,
         mode: str = "rotate",
+        words: Sequence[str] = ("", ""),
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -79,6 +84,7 @@ class RotaryDial(Widget):
             j=j,
             theta=theta,
             mode=mode,
+            words=as_tokens(words, "words"),
         )
 
     @traitlets.validate("q", "k")
@@ -107,6 +113,12 @@ class RotaryDial(Widget):
             raise WidgetError(f"mode must be 'rotate' or 'add', not {proposal['value']!r}")
         return proposal["value"]
 
+    @traitlets.validate("words")
+    def _check_words(self, proposal: Any) -> list[str]:
+        if len(proposal["value"]) != 2:
+            raise WidgetError(f"words must be two, of q and of k, not {proposal['value']}")
+        return proposal["value"]
+
     def content(self) -> bytes:
         return f"{self.q} {self.k} {self.theta:g} {self.mode}".encode()
 
@@ -131,13 +143,14 @@ class RotaryDial(Widget):
     def draw(self, figure: Figure) -> None:
         plane, scores = figure.subplots(1, 2)
         starts = np.array([self.q, self.k])
-        for start, now, name, position, colour in zip(
-            starts, self.vectors(), "qk", (self.i, self.j), ("#2b6cb0", "#b8470b"), strict=True
+        colours = (ROLES["query"], ROLES["key"])
+        for start, now, name, word, position, colour in zip(
+            starts, self.vectors(), "qk", self.words, (self.i, self.j), colours, strict=True
         ):
             plane.annotate("", start, (0, 0), arrowprops={"arrowstyle": "->", "color": "#999999"})
             plane.annotate("", now, (0, 0), arrowprops={"arrowstyle": "->", "color": colour})
             plane.annotate(name, start, fontsize=9, color="#777777")
-            plane.annotate(f"{name}$_{{{position}}}$", now, fontsize=10, color=colour)
+            plane.annotate(f"{name}$_{{{position}}}$ {word}", now, fontsize=10, color=colour)
         plane.set(xlim=(-3.1, 3.1), ylim=(-3.1, 3.1), aspect="equal")
         all_i = np.arange(LAST + 1)
         every = [positioned(v, all_i, self.theta, self.mode) for v in (self.q, self.k)]
