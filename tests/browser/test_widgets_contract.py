@@ -294,7 +294,7 @@ def test_chips_keep_the_contract(browser: Browser, attached: bool) -> None:
     assert readout.text_content() == said.replace("0.50,", "1.00,").replace("0.54", "1.00")
     assert page.locator(".attn").count() == 1
     page.get_by_role("button", name="Reset").click()
-    assert page.evaluate(f"[...{now}, unsaved.size]") == [2, [0], True, 0]
+    assert page.evaluate(f"[...{now}, unsaved.size]") == [1, [0], True, 0]
     page.get_by_role("button", name="Play").click()
     finish(page, errors)
 

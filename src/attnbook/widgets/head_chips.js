@@ -38,7 +38,8 @@ function render({ model, el }) {
   const graph = plot(...lines);
   graph.append(...dots);
   const x = (checkpoint) => (steps[checkpoint] - steps[0]) / (steps[last] - steps[0]);
-  follow(graph, (to) => go(steps.reduce((best, _, n) => (Math.abs(x(n) - to) < Math.abs(x(best) - to) ? n : best), 0)));
+  const far = (n, to) => Math.abs(x(n) - to);
+  follow(graph, (to) => go(steps.reduce((best, _, n) => (far(n, to) < far(best, to) ? n : best), 0)));
   const ticks = axis([0, 0.5, 1].map((to) => {
     const step = Math.round(steps[0] + to * (steps[last] - steps[0]));
     return [to, to === 1 ? `step ${step}` : String(step)];
@@ -57,8 +58,8 @@ function render({ model, el }) {
       at: within(Math.trunc(n), 0, last), off: every.filter((head) => (Math.trunc(set) >> head) & 1), mean: on > 0,
     }));
   const legend = h("p", { className: "attn-legend" }, h("b", { className: "chips-loss" }, "Loss of the whole model"),
-    ` (top: ${format(highest, 1)}) and `, h("b", { className: "chips-right" }, "share right with the heads that are on"),
-    " (top: 1).");
+    ` (top: ${format(highest, 1)}) and `,
+    h("b", { className: "chips-right" }, "share right with the heads that are on"), " (top: 1).");
   const root = h("div", { className: "attn attn-chips", role: "group", "aria-label": title || "Heads" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []), readout,
     h("div", { className: "chips-all", role: "group", "aria-label": "Heads: press to silence" },
@@ -114,7 +115,7 @@ function render({ model, el }) {
   }
   function draw() {
     const n = at(), off = model.get("off");
-    colours ??= ramp(isDark(root));
+    if (root.isConnected) colours ??= ramp(isDark(root)); // not so as yet: drawn again when it gets a size
     chips.forEach(({ node, canvas, name, score, without }, head) => {
       const on = !off.includes(head);
       const numbers = scores.map(([key, values]) => [key, values[n][head]]);
@@ -123,13 +124,14 @@ function render({ model, el }) {
       name.textContent = `head ${head + 1}${on ? "" : ": off"}`;
       score.textContent = `${best} ${format(value, 2)}`;
       without.textContent = `${on ? "without it" : "with it"} ${format(share(n, toggled(head)), 2)}`;
-      paint(canvas, head);
+      if (colours) paint(canvas, head);
     });
     readout.replaceChildren(...says());
     const heights = [(k) => share(k, off), (k) => losses[k] / highest];
     lines.forEach((line, k) => trace(line, steps.map((_, checkpoint) => [x(checkpoint), heights[k](checkpoint)])));
     dots.forEach((node, k) => move(node, x(n), heights[1 - k](n)));
-    time.set(n, `step ${steps[n]}`, `step ${steps[n]}, loss ${format(losses[n], 2)}, right ${format(share(n, off), 2)}`);
+    const spoken = `step ${steps[n]}, loss ${format(losses[n], 2)}, right ${format(share(n, off), 2)}`;
+    time.set(n, `step ${steps[n]}`, spoken);
     play.textContent = timer ? "Pause" : "Play";
     instead.list.selectedIndex = Number(model.get("mean"));
     all.ariaDisabled = !off.length; // disabled, it would lose the focus
@@ -139,7 +141,7 @@ function render({ model, el }) {
   // ---- life
   const changes = { at: ask, off: ask, mean: ask, maps: (again) => again(), right: (again) => again() };
   const themed = () => { colours = null; ask(); };
-  const end = live({ model, el, root, state, ask, changes, themed, render });
+  const end = live({ model, el, root, state, ask, changes, themed, box: graph, sized: ask, render });
   return () => (clearTimeout(timer), end());
 }
 
