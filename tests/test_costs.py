@@ -1,8 +1,11 @@
+import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from attnbook.attention import MultiHeadAttention
 from attnbook.config import TransformerConfig
-from attnbook.costs import most_bytes, operations
+from attnbook.costs import StepCost, most_bytes, operations, step_cost
 from attnbook.recording import recorded
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Vocabulary
@@ -56,3 +59,51 @@ def test_stored_scores_are_seen_and_fused_ones_do_not_exist():
     assert most_bytes(step) < scores / 2
     with recorded(heads):
         assert most_bytes(step) > 2 * scores  # scores and weights at least
+
+
+def test_a_step_with_and_without_a_cache_costs_what_the_formula_says():
+    n, d, layers, heads, groups, batch = 11, 24, 3, 6, 2, 5
+    config = TransformerConfig(
+        d, heads, 64, layers, activation="silu", gated=True, positions="rotary", n_kv_heads=groups
+    )  # d_ff is 8/3 d
+    model = TransformerDecoder(Vocabulary("abcdefgh"), config).requires_grad_(False)
+    tokens = torch.randint(3, 11, (batch, n))
+    _, state = model.step(tokens[:, :-1], model.start())
+
+    def counted(run):
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            run()
+        return counter.get_total_flops()
+
+    kept = step_cost(n, d, layers, heads, groups, batch=batch, size=4)
+    anew = step_cost(n, d, layers, heads, groups, batch=batch, cache=False, size=4)
+    cache = dict(state[0])
+    assert counted(lambda: model.stack(tokens[:, -1:], causal=True, cache=cache)) == kept.operations
+    assert counted(lambda: model.stack(tokens, causal=True)) == anew.operations
+    assert sum(k.nbytes + v.nbytes for k, v, _ in cache.values()) == kept.cache
+    matrices = [p for p in model.stack.blocks.parameters() if p.ndim == 2]
+    assert sum(p.nbytes for p in matrices) == kept.parameters == anew.parameters
+    with recorded(model) as weights:
+        model.stack(tokens, causal=True)
+    assert [w.nbytes for w in weights.values()] == [anew.scores] * layers
+    assert (anew.cache, kept.scores) == (0, anew.scores // n)
+
+
+def test_what_takes_longer_bounds_a_step():
+    cost = StepCost(operations=600, parameters=100, cache=20, scores=7)
+    assert cost.seconds(speed=200, bandwidth=40) == (3, 3)
+    assert cost.seconds(speed=100, bandwidth=40) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ((0, 8, 1, 2, 1), "n must be"),
+        ((5, 8, 1, 3, 1), "n_heads must divide d_model, and n_kv_heads n_heads, got 8, 3, 1"),
+        ((5, 8, 1, 4, 3), "n_heads must divide d_model, and n_kv_heads n_heads, got 8, 4, 3"),
+        ((5, 8, 0, 4, 2), "n_layers must be"),
+    ],
+)
+def test_sizes_that_do_not_fit(sizes, says):
+    with pytest.raises(ValueError, match=says):
+        step_cost(*sizes)

@@ -1,13 +1,15 @@
 """What a computation costs: operations and memory."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
+
+from attnbook.checks import check_whole
 
 
 def operations(loss: Callable[[], Float[Tensor, ""]]) -> int:
@@ -46,3 +48,82 @@ def most_bytes(run: Callable[[], object]) -> int:
         held += event.nbytes()  # negative when memory is given back
         most = max(most, held)
     return most
+
+
+class StepCost(NamedTuple):
+    """What it takes to write one token: operations, and bytes.
+
+    Attributes:
+        operations: multiplications and additions in matrix products.
+        parameters: bytes of the blocks' matrices.
+        cache: bytes of the keys and values that are kept.
+        scores: bytes of the scores of one block, where they are kept (fused attention does not).
+    """
+
+    operations: int
+    parameters: int
+    cache: int
+    scores: int
+
+    def seconds(self, speed: float | int, bandwidth: float | int) -> tuple[float, float]:
+        """How long arithmetic takes, and memory: each parameter and each kept number is read once.
+
+        What takes longer bounds the step: a processor reads while it computes.
+
+        Args:
+            speed: operations a second.
+            bandwidth: bytes a second.
+
+        Source: Williams et al. 2009, section 2 (the roofline model).
+        """
+        return self.operations / speed, (self.parameters + self.cache) / bandwidth
+
+
+def step_cost(
+    n: int,
+    d_model: int,
+    n_layers: int,
+    n_heads: int,
+    n_kv_heads: int,
+    *,
+    batch: int = 1,
+    cache: bool = True,
+    size: int = 2,
+) -> StepCost:
+    """What the blocks of a decoder need to write the next token of each text.
+
+    P = 2 d^2 + 2 d d_kv + 8 d^2,  d_kv = d n_kv_heads / n_heads
+    operations = batch n_layers m (2 P + 4 n d),  m = 1 with a cache, n without
+
+    P are the matrices of a block: queries and output, keys and values, feed-forward. Embedding,
+    output matrix, norms, softmax and biases are left out.
+
+    Args:
+        n: tokens of each text so far, the newest among them.
+        d_model, n_layers, n_heads, n_kv_heads: as of `TransformerConfig`; d_ff is 4 d, or 8/3 d
+            with a gate.
+        batch: how many texts are written at a time.
+        cache: whether the keys and values of earlier tokens are kept; without, all are read anew.
+        size: bytes of a number.
+
+    Raises:
+        ValueError: if a size is no whole number above 0, or n_heads does not divide d_model, or
+            n_kv_heads n_heads.
+
+    Source: Kaplan et al. 2020, section 2.1; Shazeer 2019, section 2.4.
+    """
+    sizes = {"n": n, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads}
+    check_whole(1, **sizes, n_kv_heads=n_kv_heads, batch=batch, size=size)
+    if d_model % n_heads or n_heads % n_kv_heads:
+        raise ValueError(
+            "n_heads must divide d_model, and n_kv_heads n_heads, got"
+            f" {d_model}, {n_heads}, {n_kv_heads}"
+        )
+    d_kv, asked = d_model // n_heads * n_kv_heads, 1 if cache else n
+    matrices = 10 * d_model**2 + 2 * d_model * d_kv
+    return StepCost(
+        operations=batch * n_layers * asked * (2 * matrices + 4 * n * d_model),
+        parameters=n_layers * matrices * size,
+        cache=2 * batch * n_layers * n * d_kv * size if cache else 0,
+        scores=batch * n_heads * asked * n * size,
+    )

@@ -4,6 +4,7 @@ from attnbook.widgets._widget import format_number
 from attnbook.widgets.attention_heatmap import AttentionHeatmap
 from attnbook.widgets.attention_sheet import AttentionSheet
 from attnbook.widgets.block_diagram import BlockDiagram
+from attnbook.widgets.cost_calculator import CostCalculator
 from attnbook.widgets.decoding_bench import DecodingBench
 from attnbook.widgets.drawing import Drawing, Step
 from attnbook.widgets.head_chips import HeadChips
@@ -20,6 +21,7 @@ __all__ = [
     "AttentionHeatmap",
     "AttentionSheet",
     "BlockDiagram",
+    "CostCalculator",
     "DecodingBench",
     "Drawing",
     "HeadChips",
