@@ -1,5 +1,6 @@
 """Walks through models with their own numbers: a GRU's step, a translator, BERT, GPT, a beam."""
 
+from attnbook.walks._attention import attention_row
 from attnbook.walks._beam import beam_tree
 from attnbook.walks._decoder_step import decoder_step
 from attnbook.walks._draw import one_draw
@@ -7,17 +8,21 @@ from attnbook.walks._gru import gru_step
 from attnbook.walks._input import input_layout
 from attnbook.walks._next import next_token
 from attnbook.walks._prompt import prompt_label
+from attnbook.walks._states import exchanged_states, two_readers
 from attnbook.walks._unrolled import unrolled
 from attnbook.walks._word import masked_word
 
 __all__ = [
+    "attention_row",
     "beam_tree",
     "decoder_step",
+    "exchanged_states",
     "gru_step",
     "input_layout",
     "masked_word",
     "next_token",
     "one_draw",
     "prompt_label",
+    "two_readers",
     "unrolled",
 ]
