@@ -17,7 +17,7 @@ from attnbook.seq2seq import (
     Seq2Seq,
 )
 from attnbook.vocabulary import Vocabulary
-from attnbook.walks import decoder_step, gru_step, unrolled
+from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from attnbook.widgets import Drawing
 
 SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
@@ -268,6 +268,53 @@ def test_after_the_end_nothing_is_looked_at() -> None:
     assert "The translation ends here." in walk.steps[-1]["caption"]
 
 
+@torch.no_grad()
+def test_two_readers_begin_at_both_ends() -> None:
+    encoder = translator("look", two_way=True).encoder
+    walk = two_readers(encoder, WORDS, name="read-twice")
+    x = encoder.embedding.weight[SOURCE.encode(WORDS.split())]
+    torch.testing.assert_close(drawn(walk, "ahead"), reads(encoder.rnn, x)[:, :4])
+    back = reads(encoder.rnn, x.flip(0), "_l0_reverse").flip(0)
+    torch.testing.assert_close(drawn(walk, "back"), back[:, :4])
+    ends = [(one.start, one.end) for one in walk.arrows]
+    assert [pair for pair in ends if pair[0] < "b"] == [
+        ("ahead.0", "ahead.1"),
+        ("ahead.1", "ahead.2"),
+    ]
+    assert [pair for pair in ends if pair[0] > "b"] == [("back.1", "back.0"), ("back.2", "back.1")]
+    assert "knows “two”, and nothing" in walk.steps[0]["caption"]
+    assert "(back.2) knows “five”." in walk.steps[2]["caption"]
+    assert "5 numbers and 5, four" in walk.steps[4]["caption"] and walk.png()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("kind", "two_way"), [("look", False), ("move", True)])
+def test_one_state_alone_is_exchanged(kind: str, two_way: bool) -> None:
+    model = translator(kind, two_way=two_way)
+    words, twin = "two four five one", "two six five one"
+    walk = exchanged_states(model, words, twin, "un neuf", ("deux", "trois"), name="exchange")
+    own, other = (model.read(torch.tensor([SOURCE.encode(s.split())])) for s in (words, twin))
+    torch.testing.assert_close(drawn(walk, "own"), own.states[0, :, :4])
+    torch.testing.assert_close(drawn(walk, "twin"), other.states[0, :, :4])
+    for j in (1, 2):
+        rows = [(other if k == j else own).states[0, k] for k in range(4)]
+        torch.testing.assert_close(drawn(walk, f"mixed{j}"), torch.stack(rows)[:, :4])
+        state = model.decoder.start(own._replace(states=torch.stack(rows)[None]))
+        logits, _ = model.decoder.step(torch.tensor([[1, *TARGET.encode(["un", "neuf"])]]), state)
+        shares = logits[0].softmax(-1)[TARGET.encode(["deux", "trois"])]
+        torch.testing.assert_close(drawn(walk, f"wrote{j}")[0], shares)
+        said = f"“deux” gets [{shares[0]:.2f}](wrote{j}.0), the twin's “trois” [{shares[1]:.2f}]"
+        assert said in told(walk)
+        kept = f"Now the state of “{words.split()[j]}” is [the twin's](mixed{j}.{j})"
+        assert kept in told(walk)
+        flown = [one.start for one in walk.arrows if one.end.startswith(f"mixed{j}")]
+        assert sorted(flown) == sorted(f"{'twin' if k == j else 'own'}.{k}" for k in range(4))
+    assert "“six” for “four”" in told(walk) and "written “un neuf”." in told(walk)
+    assert sum(bool(each["ask"]) for each in walk.steps) == 2 and walk.png()
+    silent = exchanged_states(model, words, twin, "", ("deux", "trois"))
+    assert "has written nothing" in silent.steps[0]["caption"]
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -287,6 +334,24 @@ def test_after_the_end_nothing_is_looked_at() -> None:
         (lambda: decoder_step(translator("look"), WORDS, top=7), "top must lie in 1..6, got 7"),
         (lambda: decoder_step(translator("look"), " "), "words must lie in 1..12, got 0"),
         (lambda: decoder_step(translator("look"), "three " * 12), "body must be at most 356 wide"),
+        (lambda: two_readers(translator("look").encoder, WORDS), "got two_way = False"),
+        (lambda: two_readers(translator(two_way=True).encoder, "two"), "words must lie in 2..6"),
+        (
+            lambda: exchanged_states(translator(), WORDS, "two six five", "", ("un", "deux")),
+            "got a decoder without attention",
+        ),
+        (
+            lambda: exchanged_states(translator("look"), WORDS, "two four six", "", ("un", "deux")),
+            "in one word, not the last, got 'two four six'",
+        ),
+        (
+            lambda: exchanged_states(translator("look"), WORDS, WORDS, "", ("un", "deux")),
+            "twin must differ from 'two four five' in one word",
+        ),
+        (
+            lambda: exchanged_states(translator("look"), WORDS, "two six", "", ("un", "deux")),
+            "got 'two six'",
+        ),
         (
             lambda: gru_step(GRUCell(4, 5), torch.zeros(5), torch.zeros(5)),
             r"x must be \[d_input\] with d_input = 4",
@@ -314,6 +379,10 @@ def test_a_word_that_is_not_known_is_named() -> None:
     for make in (
         lambda: unrolled(translator(), "two ten"),
         lambda: decoder_step(translator("look"), "two ten"),
+        lambda: two_readers(translator(two_way=True).encoder, "two ten"),
+        lambda: exchanged_states(
+            translator("look"), "two ten one", "two six one", "", ("un", "un")
+        ),
     ):
         with pytest.raises(KeyError, match="word 'ten' is not among the 9 tokens"):
             make()

@@ -1,0 +1,166 @@
+"""What an encoder's states know: read from both ends, or exchanged for those of a twin."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnbook.checks import check_range
+from attnbook.drawing import SMALL, Part, arrow, bars, box, cells, grid, text
+from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.walks._unrolled import check_layers
+from attnbook.widgets import Drawing, Step
+
+
+def _towers(name: str, states: Tensor, role: str = "key", *, odd: int = -1) -> list[Part]:
+    """A state a column, its first numbers downwards; the odd one has another colour."""
+    look: dict[str, Any] = {"down": True, "span": (-1, 1), "width": 24, "height": 10, "name": name}
+    roles = ["value" if j == odd else role for j in range(len(states))]
+    return [cells(h[:4], role, **look) for h, role in zip(states, roles, strict=True)]
+
+
+def two_readers(encoder: Encoder, words: str, **options: Any) -> Drawing:
+    """A sentence read from both ends: two states a word, joined end to end.
+
+    Args:
+        encoder: of the two-way kind; the first numbers of its top layer's states are shown.
+        words: a sentence of the source, of two to six words.
+        options: `title` and `name`, as for `Drawing`.
+
+    Raises:
+        ValueError: if the encoder reads one way, or there are other words.
+        KeyError: if a word is not in the vocabulary.
+
+    Source: Bahdanau et al. 2015, section 3.2.
+    """
+    if not encoder.rnn.bidirectional:
+        raise ValueError("encoder must read from both ends, got two_way = False")
+    said = words.split()
+    check_range(2, 6, words=len(said))
+    with torch.no_grad():
+        states = encoder(torch.tensor([encoder.vocab.encode(said)])).states[0]
+    ahead, back = states.chunk(2, dim=-1)
+    d, n, first, last = len(ahead[0]), len(said) - 1, said[0], said[-1]
+    return Drawing(
+        grid(
+            [
+                [None, *(box(word, name="words") for word in said)],
+                ["from\nthe left", *_towers("ahead", ahead)],
+                ["from\nthe right", *_towers("back", back)],
+            ],
+            gap=(12, 30),
+        ),
+        *(arrow(f"ahead.{j}", f"ahead.{j + 1}", "key") for j in range(n)),
+        *(arrow(f"back.{j + 1}", f"back.{j}", "key") for j in range(n)),
+        alt="Words in a row, below each two short columns of cells, one above the other. Arrows"
+        " lead through the upper columns from left to right, through the lower from right to left.",
+        steps=[
+            Step(
+                f"One GRU begins at the left. After “{first}” its [state](ahead.0) knows"
+                f" “{first}”, and nothing of what follows.",
+                "words ahead.0",
+            ),
+            Step(f"It reads on. The state of “{last}” has read [all words](ahead).", "ahead"),
+            Step(
+                f"A second GRU begins at the right. Its first [state](back.{n}) knows “{last}”.",
+                f"back.{n}",
+            ),
+            Step(f"It comes back to “{first}”, and has read [all words](back), too.", "back"),
+            Step(
+                f"The state of “{first}” is its [upper](ahead.0) and its [lower](back.0) column"
+                f" end to end: {d} numbers and {d}, four of each are shown. It can know the word"
+                " and all that follows."
+            ),
+        ],
+        **options,
+    )
+
+
+def exchanged_states(
+    model: Seq2Seq, words: str, twin: str, written: str, answers: tuple[str, str], **options: Any
+) -> Drawing:
+    """What a decoder writes when one state of the encoder is exchanged for that of a twin.
+
+    First the state at the word in which the two sentences differ is exchanged, then the one after;
+    all else stays, the state that the decoder starts from included.
+
+    Args:
+        model: of one layer, with attention.
+        words, twin: sentences of the source that differ in one word, not the last.
+        written: the tokens written before.
+        answers: the right next token of `words` and of `twin`.
+        options: `title` and `name`, as for `Drawing`.
+
+    Raises:
+        ValueError: if the model is another, the sentences do not differ so, or are too wide.
+        KeyError: if a word or a token is not in its vocabulary.
+    """
+    wanted = "a Decoder with a score or a LuongDecoder"
+    check_layers(model, (Decoder, LuongDecoder), wanted)
+    if model.decoder.attention is None:
+        raise ValueError(f"model must have {wanted}, got a decoder without attention")
+    said, others = words.split(), twin.split()
+    places = [j for j, (a, b) in enumerate(zip(said, others, strict=False)) if a != b]
+    if len(said) != len(others) or len(places) != 1 or places[0] == len(said) - 1:
+        raise ValueError(f"twin must differ from {words!r} in one word, not the last, got {twin!r}")
+    encoder, decoder, odd = model.encoder, model.decoder, places[0]
+    target = torch.tensor([[decoder.vocab.bos, *decoder.vocab.encode(written.split())]])
+    table: list[Any] = []
+    links, steps = [], []
+    with torch.no_grad():
+        own, other = (encoder(torch.tensor([encoder.vocab.encode(s)])) for s in (said, others))
+        for j in (odd, odd + 1):
+            states = own.states.clone()
+            states[0, j] = other.states[0, j]
+            p = decoder(target, own._replace(states=states))[0, -1].softmax(-1)
+            shares = p[decoder.vocab.encode([*answers])]
+            wrote = bars(answers, shares, name=f"wrote{j}", width=260)
+            table += [_towers(f"mixed{j}", states[0], odd=j), wrote]
+            links += [
+                arrow(f"own.{k}", f"mixed{j}.{k}", drawn=False) for k in range(len(said)) if k != j
+            ]
+            links.append(arrow(f"twin.{j}", f"mixed{j}.{j}", drawn=False))
+            steps += [
+                Step(
+                    f"Now the state of “{said[j]}” is [the twin's](mixed{j}.{j}), and all others"
+                    " are its own.",
+                    f"mixed{j}",
+                ),
+                Step(
+                    f"“{answers[0]}” gets [{shares[0]:.2f}](wrote{j}.0), the twin's “{answers[1]}”"
+                    f" [{shares[1]:.2f}](wrote{j}.1).",
+                    f"wrote{j}",
+                    ask=f"Will the decoder now write “{answers[0]}” or “{answers[1]}”?",
+                ),
+            ]
+    labels = (
+        [text(word, name=name, size=SMALL) for word in sentence]
+        for name, sentence in (("words", said), ("others", others))
+    )
+    top = [
+        next(labels),
+        _towers("own", own.states[0]),
+        next(labels),
+        _towers("twin", other.states[0], "value"),
+    ]
+    begin = (
+        f"The decoder has written “{written}”." if written else "The decoder has written nothing."
+    )
+    return Drawing(
+        grid([*top, *table], gap=(7, 16)),
+        *links,
+        alt="States of a sentence and of its twin, as columns of cells; below, twice, the states of"
+        " the sentence with one of the twin's among them, and how likely two answers then are.",
+        steps=[
+            Step(
+                "The encoder has read [a sentence](words), and kept a [state](own) of each word. "
+                + begin,
+                "words own",
+            ),
+            Step(
+                f"It also reads [a twin](others): “{others[odd]}” for “{said[odd]}”.", "others twin"
+            ),
+            *steps,
+        ],
+        **options,
+    )
