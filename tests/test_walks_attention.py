@@ -22,7 +22,7 @@ def given(seed: int = 0, **sizes: int) -> dict[str, Any]:
 
 
 def times(row: list[float], matrix: list[list[float]]) -> list[float]:
-    return [sum(a * b for a, b in zip(row, column, strict=True)) for column in zip(*matrix)]
+    return [dot(row, list(column)) for column in zip(*matrix, strict=True)]
 
 
 def dot(a: list[float], b: list[float]) -> float:
@@ -39,7 +39,7 @@ def test_every_number_by_hand(asks: int) -> None:
     scores = [dot(query, key) for key in keys]
     powers = [exp(score / sqrt(D_K)) for score in scores]
     weights = [power / sum(powers) for power in powers]
-    out = [dot(weights, column) for column in map(list, zip(*values))]
+    out = [dot(weights, column) for column in map(list, zip(*values, strict=True))]
     wanted = {
         "x": [x[asks]],
         "query": [query],
@@ -94,7 +94,7 @@ def test_what_the_softmax_gives_waits_for_the_question() -> None:
 def test_all_alike_or_very_large_it_is_drawn(n: int) -> None:
     inputs = given(n=n)
     for x in (torch.zeros_like(inputs["x"]), 30 * inputs["x"]):
-        assert isinstance(attention_row(**inputs | {"x": x}), Drawing)
+        assert isinstance(attention_row(**{**inputs, "x": x}), Drawing)
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_all_alike_or_very_large_it_is_drawn(n: int) -> None:
 )
 def test_what_does_not_fit(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        attention_row(**given() | changes)
+        attention_row(**{**given(), **changes})

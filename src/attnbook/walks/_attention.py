@@ -168,8 +168,8 @@ def attention_row(
         arrow("scaled", "weights", drawn=False),
         arrow("weights", "out", drawn=False),
         arrow("values", "out", drawn=False),
-        alt=f"One row of self-attention, of the word {word}. Above, its vector and its query. Below,"
-        f" a line for each of the words {', '.join(tokens)}: key, score, score divided by the root,"
+        alt=f"One row of self-attention, of the word {word}. Above, its vector and its query. A"
+        f" line for each of the words {', '.join(tokens)}: key, score, score divided by the root,"
         " weight and value. At the bottom the output, the weighted sum of the values.",
         steps=steps,
         **options,
