@@ -5,6 +5,7 @@ from attnbook.walks._beam import beam_tree
 from attnbook.walks._decoder_step import decoder_step
 from attnbook.walks._draw import one_draw
 from attnbook.walks._gru import gru_step
+from attnbook.walks._heads import heads_step
 from attnbook.walks._input import input_layout
 from attnbook.walks._next import next_token
 from attnbook.walks._prompt import prompt_label
@@ -18,6 +19,7 @@ __all__ = [
     "decoder_step",
     "exchanged_states",
     "gru_step",
+    "heads_step",
     "input_layout",
     "masked_word",
     "next_token",

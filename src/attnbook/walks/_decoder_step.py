@@ -110,7 +110,7 @@ def decoder_step(
             labels,
             towers("keys", "key"),
             scored,
-            [_bar(a, w, "weights") for a, w in zip(weights, wide, strict=True)],
+            [upright(a, w, "weights") for a, w in zip(weights, wide, strict=True)],
             towers("values", "value"),
         ],
         gap=(7, 20),
@@ -157,7 +157,7 @@ def decoder_step(
         *(text(word, name="next-words", size=SMALL) for word in said),
     ]
     then_row = grid(
-        [[_bar(a, w, "then") for a, w in zip(then, wide, strict=True)], again], gap=(7, 4)
+        [[upright(a, w, "then") for a, w in zip(then, wide, strict=True)], again], gap=(7, 4)
     )
     look = [
         Step(
@@ -183,7 +183,7 @@ def decoder_step(
         Step(
             "The [context](context) is the sum of the [values](values), each times its weight: the"
             " thicker the arrow, the more of it. The first number:"
-            f" {_products(weights, keys[0, :, 0])} = {written_sum([float(context[0])])}.",
+            f" {products(weights, keys[0, :, 0])} = {written_sum([float(context[0])])}.",
             "context",
         ),
     ]
@@ -308,14 +308,14 @@ def decoder_step(
     )
 
 
-def _products(weights: Tensor, values: Tensor) -> str:
+def products(weights: Tensor, values: Tensor) -> str:
     """0.93 · 0.41 + 0.06 · 0.12 + … with the two largest weights."""
     order = weights.argsort(descending=True)[:2]
     terms = [f"{float(weights[j]):.2f} · {float(values[j]):z.2f}".replace("-", "−") for j in order]
     return " + ".join(terms) + " + …" * (len(weights) > 2)
 
 
-def _bar(share: Tensor, width: Number, name: str) -> Part:
+def upright(share: Tensor, width: Number, name: str) -> Part:
     """A share in 0..1 as an upright bar, and its number above.
 
     The bar is a line that goes to and fro: a box would show how high it is before it appears.
