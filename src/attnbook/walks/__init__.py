@@ -9,7 +9,9 @@ from attnbook.walks._heads import heads_step
 from attnbook.walks._input import input_layout
 from attnbook.walks._next import next_token
 from attnbook.walks._prompt import prompt_label
+from attnbook.walks._shift import target_shift
 from attnbook.walks._states import exchanged_states, two_readers
+from attnbook.walks._timeline import timeline
 from attnbook.walks._unrolled import unrolled
 from attnbook.walks._word import masked_word
 
@@ -25,6 +27,8 @@ __all__ = [
     "next_token",
     "one_draw",
     "prompt_label",
+    "target_shift",
+    "timeline",
     "two_readers",
     "unrolled",
 ]

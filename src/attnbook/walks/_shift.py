@@ -1,0 +1,128 @@
+"""The target of a translator, read and wanted: the same words, one place apart."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnbook.checks import check_range
+from attnbook.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
+from attnbook.seq2seq import Seq2Seq
+from attnbook.vocabulary import Pairs
+from attnbook.walks._unrolled import spelled
+from attnbook.widgets import Drawing, Step
+
+
+def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
+    """How a batch of targets becomes what the decoder reads and what it should answer.
+
+    Args:
+        model: its probabilities of the wanted tokens are shown.
+        batch: two or three pairs, with targets of five tokens or so.
+        options: `title` and `name`, as for `Drawing`.
+
+    Raises:
+        ValueError: if there are fewer or more pairs, or a target is too long for the drawing.
+
+    Source: Sutskever et al. 2014, section 3; Vaswani et al. 2017, section 3.1 ("offset by one").
+    """
+    target, vocab = batch.target, model.decoder.vocab
+    check_range(2, 3, pairs=len(target))
+    with torch.no_grad():
+        logits = model(batch.source, target[:, :-1])
+    wanted, counts = target[:, 1:], vocab.written(target[:, 1:])
+    shares = logits.softmax(-1).gather(-1, wanted[..., None])[..., 0]
+    shares = shares.masked_fill(~counts, torch.nan)
+    costs = -shares.log()
+    loss, places = float(costs[counts].mean()), int(counts.sum())
+    said = [
+        ["(pad)" if i == vocab.pad else spelled(vocab, i) for i in row] for row in target.tolist()
+    ]
+
+    def boxes(words: list[str], name: str, role: str = "") -> list[Part]:
+        return [box(word, role, name=name, size=SMALL, width=46) for word in words]
+
+    def numbers(values: Tensor, name: str, role: str, digits: int, high: Number) -> list[Part]:
+        look = {"name": name, "digits": digits, "width": 46, "span": (0, high)}
+        return [cells([x], role, **look) for x in values]
+
+    high = float(costs[counts].max())
+    table, links = [], []
+    for n, words in enumerate(said):
+        table += [
+            ["reads", *boxes(words[:-1], f"reads{n}")],
+            ["wanted", *boxes(words[1:], f"wanted{n}", "weight")],
+            ["P", *numbers(shares[n], f"shares{n}", "weight", 3, 1)],
+            ["−ln P", *numbers(costs[n], f"costs{n}", "", 2, high)],
+            space(4),
+        ]
+        for k in range(len(words) - 1):
+            links += [
+                arrow(f"targets{n}.{k}", f"reads{n}.{k}", drawn=False),
+                arrow(f"targets{n}.{k + 1}", f"wanted{n}.{k}", drawn=False),
+                arrow(f"reads{n}.{k}", f"wanted{n}.{k}", "weight"),
+            ]
+    body = column(
+        text("targets", size=SMALL, beside="targets0"),
+        grid([boxes(words, f"targets{n}") for n, words in enumerate(said)], gap=(4, 6)),
+        space(8),
+        grid(table[:-1], align="rc", gap=(4, 14)),
+        gap=6,
+    )
+
+    def every(name: str) -> str:
+        return " ".join(f"{name}{n}" for n in range(len(said)))
+
+    short = int(counts.sum(1).argmin())
+    end = int(counts[short].sum())
+    first, second = said[0][1], said[0][2]
+    steps = [
+        Step(
+            f"{len(said)} [targets](targets0) in one batch. Each begins with a start token and ends"
+            " with an end token; the shorter is filled up with padding.",
+            every("targets"),
+        ),
+        Step(
+            "The decoder [reads](reads0) all columns but the last: target[:, :-1].",
+            every("reads"),
+        ),
+        Step(
+            f"At (start) it should answer “{first}”, at “{first}” it should answer “{second}”."
+            " [Wanted](wanted0) are all columns but the first: target[:, 1:].",
+            every("wanted"),
+            ask="What should the decoder answer at the place where it reads (start)?",
+        ),
+        Step(
+            f"“{second}” is read one place [further on](reads0.2). So the causal mask hides every"
+            " place to the right: the answer stands there.",
+        ),
+        Step(
+            "The decoder gives each wanted token a [probability](shares0.0), all in one pass.",
+            every("shares"),
+        ),
+        Step(
+            f"−ln P is what an answer [costs](costs0.0), in nats: here {float(costs[0, 0]):.2f}.",
+            every("costs"),
+        ),
+    ]
+    if not counts.all():
+        steps.append(
+            Step(
+                f"After the end token, [padding](wanted{short}.{end}) would be wanted. Those places"
+                " are crossed out: they do not count.",
+                ask=f"How many of the {counts.numel()} places count?",
+            )
+        )
+    steps.append(
+        Step(f"The loss is the mean over the {places} places that count: {loss:.2f} nats.")
+    )
+    return Drawing(
+        body,
+        *links,
+        alt=f"{len(said)} targets, one a row. Below, for each, the tokens that the decoder reads,"
+        " and under each the token that is wanted there, which stands one place further in the"
+        " target; then the probability of the wanted token and what it costs. Where padding is"
+        " wanted, both are crossed out.",
+        steps=steps,
+        **options,
+    )

@@ -1,0 +1,347 @@
+"""A written token's way through a translator: from its id to a score for every word."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnbook.checks import check_range, check_whole
+from attnbook.drawing import (
+    SMALL,
+    Arrow,
+    Part,
+    arrow,
+    bars,
+    box,
+    brace,
+    cells,
+    column,
+    grid,
+    row,
+    space,
+    text,
+)
+from attnbook.recording import calls
+from attnbook.transformer import Transformer
+from attnbook.walks._input import SHOWN, written_sum
+from attnbook.walks._unrolled import spelled
+from attnbook.widgets import Drawing, Step
+
+TOWER = 5  # numbers of a key or a value
+
+
+def timeline(
+    model: Transformer,
+    source: str,
+    target: str,
+    *,
+    place: int,
+    layer: int = 0,
+    head: int = 0,
+    top: int = 4,
+    **options: Any,
+) -> Drawing:
+    """One token of the target, from its id to the scores of the next: both attentions of a block.
+
+    Args:
+        model: with the norm first ("pre") and positions that are added; of its vectors the first
+            `SHOWN` numbers are shown.
+        source: a sentence of about five words.
+        target: its translation, or the beginning of one, about five words.
+        place: whose way is shown: 0 is the start token, 1 the first word of the target, and so on.
+        layer, head: whose attentions are shown, counted from 0.
+        top: how many of the likeliest words are shown.
+        options: `title` and `name`, as for `Drawing`.
+
+    Raises:
+        ValueError: if the model is another, there is no such place, layer or head, or a sentence is
+            too long for the drawing.
+        KeyError: if a word is not in the vocabulary.
+
+    Source: Vaswani et al. 2017, section 3.1, figure 1.
+    """
+    decoder, config = model.decoder, model.decoder.stack.config
+    if config.norm != "pre" or decoder.stack.positions is None:
+        raise ValueError(
+            "model must have norm 'pre' and positions that are added, got"
+            f" {config.norm!r} and {config.positions!r}"
+        )
+    vocab, words = decoder.vocab, source.split()
+    ids = [vocab.bos, *vocab.encode(target.split())]
+    check_whole(0, place=place, layer=layer, head=head)
+    check_whole(1, top=top)
+    check_range(0, len(ids) - 1, place=place)
+    check_range(0, config.n_layers - 1, layer=layer)
+    check_range(0, config.n_heads - 1, head=head)
+    said = [spelled(vocab, i) for i in ids]
+    english = torch.tensor([model.encoder.vocab.encode(words)])
+    with torch.no_grad(), calls(model) as seen:
+        logits = model(english, torch.tensor([ids]))[0, place]
+    stack, block = "decoder.stack", f"decoder.stack.blocks.{layer}"
+
+    def gave(path: str) -> Tensor:
+        return seen[path][1][0, place]
+
+    def got(path: str) -> Tensor:
+        return seen[path][0][0][0, place]
+
+    def strip(name: str, vector: Tensor, role: str = "state") -> Part:
+        return row(cells(vector[:SHOWN], role, name=name, digits=2, width=36), "…", gap=4)
+
+    def boxes(tokens: list[str], name: str, role: str = "") -> list[Part]:
+        return [
+            box(each, "state" if name == "target" and n == place else role, name=name, size=SMALL)
+            for n, each in enumerate(tokens)
+        ]
+
+    def number(x: Tensor, name: str, values: Tensor) -> Part:
+        known = values[values.isfinite()]
+        span = (min(0.0, float(known.min())), max(float(known.abs().max()), 1e-6))
+        return cells([x], "weight", name=name, digits=2, span=span, width=38)
+
+    def towers(name: str, table: Tensor, role: str) -> list[Part]:
+        high = float(table[:, :TOWER].abs().max())
+        look = {"down": True, "span": (-high, high), "width": 24, "height": 7}
+        return [cells(x[:TOWER], role, name=name, **look) for x in table]
+
+    links: list[Arrow] = []
+    weights: dict[str, Tensor] = {}
+    scores: dict[str, Tensor] = {}
+
+    def look(kind: str, path: str, asks: str, seen_words: list[str]) -> list[Any]:
+        """The rows of an attention, and its arrows: query, keys, scores, weights, values, heads."""
+        (q, k, *_), e = seen[f"{block}.{path}.scores"]
+        _, mask = seen[f"{block}.{path}.weights"][0]
+        (a, v), _ = seen[f"{block}.{path}.combine"]
+        e, a = e[0, head, place], a[0, head, place]
+        if mask is not None:
+            rows = mask.expand(1, 1, len(ids), -1)
+            e = e.masked_fill(~rows[0, 0, place], torch.nan)
+        scores[kind], weights[kind] = e, a
+        heads = got(f"{block}.{path}.out").chunk(config.n_heads)
+        links.extend(
+            [
+                arrow(asks, f"{kind}-query", "query"),
+                arrow(f"{kind}-query", f"{kind}-words", "query"),
+                arrow(f"{kind}-keys", f"{kind}-scores", "key"),
+                arrow(f"{kind}-scores", f"{kind}-weights", "weight", drawn=False),
+                arrow(f"{kind}-weights", f"{kind}-values", "weight", weights=a),
+                arrow(f"{kind}-values", f"{kind}-mixed", "value", weights=a),
+                arrow(f"{kind}-mixed", f"{kind}-this", "value", drawn=False),
+            ]
+        )
+        joint = [
+            cells(z[:4], "value", name=f"{kind}-{'this' if n == head else 'others'}", width=14)
+            for n, z in enumerate(heads)
+        ]
+        asked = [
+            column(text(word, size=SMALL, name=f"{kind}-words"), key, gap=3)
+            for word, key in zip(seen_words, towers(f"{kind}-keys", k[0, head], "key"), strict=True)
+        ]
+        return [
+            ["query", strip(f"{kind}-query", q[0, head, place], "query")],
+            space(14),
+            grid(
+                [
+                    asked,
+                    [number(x, f"{kind}-scores", e) for x in e],
+                    [number(x, f"{kind}-weights", a) for x in a],
+                    towers(f"{kind}-values", v[0, head], "value"),
+                ],
+                gap=(4, 20),
+            ),
+            space(14),
+            [f"head {head + 1}", strip(f"{kind}-mixed", heads[head], "value")],
+            space(4),
+            brace(row(*joint, gap=6), f"{config.n_heads} heads side by side", name=f"{kind}-heads"),
+            ["update", strip(f"{kind}-out", gave(f"{block}.{path}.out"))],
+        ]
+
+    depth = [
+        got(f"{stack}.blocks.0"),
+        *(gave(f"{stack}.blocks.{n}") for n in range(config.n_layers)),
+    ]
+    with torch.no_grad():
+        early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:]))).argmax(-1)
+    written = [spelled(vocab, int(i)) for i in early]
+    allowed = torch.ones(len(vocab), dtype=torch.bool)
+    allowed[[vocab.pad, vocab.bos]] = False
+    best = logits.masked_fill(~allowed, -torch.inf).topk(top).indices
+    names, shares = [spelled(vocab, int(i)) for i in best], logits.softmax(-1)[best]
+    matrix = (decoder.stack.embedding if decoder.head is None else decoder.head).weight
+    token, summed = got(f"{stack}.positions"), gave(f"{stack}.positions")
+    hidden = got(f"{block}.feed_forward.down")
+    memory = seen["encoder"][1][0]
+    start = "before" if layer else "state"
+    body = grid(
+        [
+            text("English", size=SMALL, beside="source"),
+            row(*boxes(words, "source"), gap=4),
+            row(*towers("memory", memory, "key"), gap=14),
+            space(6),
+            text("German so far, and what follows", size=SMALL, beside="target"),
+            grid(
+                [boxes(said, "target"), [text(str(i), name="ids", size=SMALL) for i in ids]],
+                gap=(4, 4),
+            ),
+            space(10),
+            [f"“{said[place]}”", strip("token", token)],
+            [f"+ place {place}", strip("position", summed - token)],
+            ["state", strip("state", summed)],
+            *([[f"after block {layer}", strip("before", depth[layer])]] if layer else []),
+            space(10),
+            *look("own", "attention", start, said),
+            ["+ state", strip("kept", got(f"{block}.attention_norm"))],
+            ["sum", strip("own-sum", got(f"{block}.cross_norm"))],
+            space(10),
+            *look("cross", "cross", "own-sum", words),
+            ["sum", strip("cross-sum", got(f"{block}.feed_forward_norm"))],
+            space(10),
+            ["hidden", strip("hidden", hidden, "")],
+            ["update", strip("fed", gave(f"{block}.feed_forward"))],
+            ["sum", strip("after", depth[layer + 1])],
+            space(10),
+            grid(
+                [
+                    [f"after block {n}", cells(x[:TOWER], "state", name="depth"), f"“{word}”"]
+                    for n, (x, word) in enumerate(zip(depth[1:], written, strict=True), 1)
+                ],
+                align="rl",
+                gap=(10, 5),
+            ),
+            space(10),
+            ["last norm", strip("last", gave(f"{stack}.norm"))],
+            space(6),
+            grid(
+                [
+                    [
+                        names[n],
+                        cells(matrix[i, :4], name="rows", digits=2, width=36),
+                        cells(logits[i, None], "weight", name="logits", digits=1, width=40),
+                    ]
+                    for n, i in enumerate(best)
+                ],
+                align="rl",
+                gap=(10, 3),
+            ),
+            space(8),
+            bars(names, shares, name="bars"),
+            ["written", box(names[0], "weight", name="answer")],
+        ],
+        align="rl",
+        gap=(10, 6),
+    )
+    links += [
+        arrow("source", "memory", "key", drawn=False),
+        arrow("target." + str(place), "token", drawn=False),
+        *(arrow(part, "state", drawn=False) for part in ("token", "position")),
+        *(arrow(part, "own-sum", drawn=False) for part in ("own-out", "kept")),
+        arrow("memory", "cross-keys", "key", drawn=False),
+        arrow("cross-out", "cross-sum", drawn=False),
+        *(arrow(part, "after", drawn=False) for part in ("fed", "cross-sum")),
+        arrow("last", "logits", drawn=False),
+        arrow("logits", "bars.*", drawn=False),
+    ]
+    own, cross = int(weights["own"].argmax()), int(weights["cross"].argmax())
+    steps = [
+        Step(
+            f"The encoder has read [{len(words)} words](source) and made a [vector](memory) of"
+            f" each. {TOWER} of its {config.d_model} numbers are shown: the larger, the deeper the"
+            " colour.",
+            "source memory",
+        ),
+        Step(
+            f"The decoder has written as far as [“{said[place]}”](target.{place}). It reads the"
+            " number of each token, its [id](ids)."
+            + " What comes after stands there too, as in training."
+            * (place < len(said) - 1),
+            "target ids",
+        ),
+        Step(
+            f"The id picks a learnt [vector](token), times √{config.d_model}. A"
+            f" [vector of its place](position) is added. First number:"
+            f" {written_sum([float(token[0]), float((summed - token)[0])])} ="
+            f" {written_sum([float(summed[0])])}.",
+            "token position state",
+        ),
+        *([Step(f"After block {layer} the state is [this](before).", "before")] if layer else []),
+        Step(
+            f"Self-attention in block {layer + 1}, head {head + 1}: a norm and a matrix make a"
+            f" [query](own-query) of the state; each German token has a [key](own-keys).",
+            "own-query own-words own-keys",
+        ),
+        Step(
+            "Query times key, over the root, is a [score](own-scores). The causal mask crosses out"
+            " what comes later.",
+            "own-scores",
+            ask=f"Which German tokens may “{said[place]}” look at?",
+        ),
+        Step(
+            f"A softmax makes [weights](own-weights) of them: {float(weights['own'][own]):.2f} for"
+            f" “{said[own]}”. The [values](own-values), so weighted, are the head's"
+            " [answer](own-mixed).",
+            "own-weights own-values own-mixed",
+        ),
+        Step(
+            "All [heads](own-others) side by side, times a fourth matrix, are an"
+            " [update](own-out).",
+            "own-heads own-out",
+        ),
+        Step(
+            "The update is added to the [state](kept) as it was: the [sum](own-sum).",
+            "kept own-sum",
+        ),
+        Step(
+            "Cross-attention: the sum makes a new [query](cross-query), but the [keys](cross-keys)"
+            " are those of the English words.",
+            "cross-query cross-words cross-keys",
+        ),
+        Step(
+            f"[Scores](cross-scores), softmax, [weights](cross-weights): “{words[cross]}” gets"
+            f" {float(weights['cross'][cross]):.2f}.",
+            "cross-scores cross-weights",
+            ask=f"After “{said[place]}”: at which English word should the decoder look?",
+        ),
+        Step(
+            "The [values](cross-values) of the English words, so weighted, are the"
+            " [answer](cross-mixed).",
+            "cross-values cross-mixed",
+        ),
+        Step(
+            "Again all [heads](cross-others) make an [update](cross-out), and it is"
+            " [added](cross-sum).",
+            "cross-heads cross-out cross-sum",
+        ),
+        Step(
+            f"The feed-forward network makes [{len(hidden)} hidden numbers](hidden), of which"
+            f" {int((hidden > 0).sum())} are above 0, and of those its own [update](fed). The"
+            f" [sum](after) leaves block {layer + 1}.",
+            "hidden fed after",
+        ),
+        Step(
+            f"The [states](depth) after each of the {config.n_layers} blocks, and the word that the"
+            " decoder would write if it stopped there.",
+            "depth",
+            ask="Which German word comes next?",
+        ),
+        Step(
+            "A [last norm](last). Its product with each word's [row](rows) of the output matrix is"
+            f" that word's [score](logits), its logit: the largest of {len(vocab)}.",
+            "last rows logits",
+        ),
+        Step(
+            f"A softmax makes [probabilities](bars). “{names[0]}” gets {float(shares[0]):.2f} and"
+            " is [written](answer).",
+            "bars answer",
+        ),
+    ]
+    return Drawing(
+        body,
+        *links,
+        alt=f"One way from top to bottom: the words {source} and a vector of each; the tokens"
+        f" {' '.join(said)}; the vectors of {said[place]}; self-attention, with later tokens"
+        " crossed out; cross-attention to the words; the feed-forward network; the state after each"
+        " block; the scores and bars of the likeliest words.",
+        steps=steps,
+        **options,
+    )

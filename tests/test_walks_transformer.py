@@ -1,0 +1,217 @@
+"""Walks through a translator: the shift of its target, and a token's way, again by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from attnbook.config import TransformerConfig
+from attnbook.transformer import Transformer
+from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+from attnbook.walks import target_shift, timeline
+from tests.test_walks_seq2seq import drawn, told
+
+SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
+TARGET = Vocabulary(["un", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf"])
+CONFIG = TransformerConfig(d_model=20, n_heads=2, d_ff=14, n_layers=3)
+ENGLISH, FRENCH, PLACE, LAYER, HEAD = "six two four five", "huit deux sept", 2, 1, 1
+
+
+@torch.no_grad()
+def translator(**changes: Any) -> Transformer:
+    torch.manual_seed(0)
+    model = Transformer(SOURCE, TARGET, replace(CONFIG, **changes)).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def attends(attention: Any, x: Tensor, y: Tensor, mask: Tensor) -> dict[str, Tensor]:
+    """One head of an attention from x to y, and what comes of all heads."""
+    maps = (attention.q, x), (attention.k, y), (attention.v, y)
+    q, k, v = ((z @ m.weight.T + m.bias).unflatten(-1, (2, 10)).transpose(0, 1) for m, z in maps)
+    scores = (q @ k.mT / 10**0.5).masked_fill(~mask, -torch.inf)
+    weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+    mixed = weights @ v
+    found = {"query": q[HEAD], "keys": k[HEAD], "values": v[HEAD], "mixed": mixed[HEAD]}
+    found |= {"scores": scores[HEAD], "weights": weights[HEAD]}
+    heads = mixed.transpose(0, 1).flatten(1)
+    return found | {"out": heads @ attention.out.weight.T + attention.out.bias}
+
+
+def normed(norm: Any, x: Tensor) -> Tensor:
+    deviation = ((x - x.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True) + norm.eps
+    return (x - x.mean(-1, keepdim=True)) / deviation.sqrt() * norm.weight + norm.bias
+
+
+def by_hand(model: Transformer) -> dict[str, Tensor]:
+    """The vectors at the place, from the parameters alone; the scores of an attention in a row."""
+    ids = [TARGET.bos, *TARGET.encode(FRENCH.split())]
+    memory = model.encoder(torch.tensor([SOURCE.encode(ENGLISH.split())]))[0]
+    stack: Any = model.decoder.stack
+    token = 20**0.5 * stack.embedding.weight[ids]
+    i, k = torch.arange(len(ids))[:, None], torch.arange(0, 20, 2)
+    angles = i / 10000 ** (k / 20)
+    position = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    x = token + position
+    found = {"token": token, "position": position, "state": x}
+    states, seen = [], torch.ones(len(ids), len(ids)).tril() > 0
+    for n, block in enumerate(stack.blocks):
+        kept, z = x, normed(block.attention_norm, x)
+        own = attends(block.attention, z, z, seen)
+        x = x + own["out"]
+        one = x
+        every = torch.ones(len(ids), len(memory)) > 0
+        cross = attends(block.cross, normed(block.cross_norm, x), memory, every)
+        x = x + cross["out"]
+        two, f = x, block.feed_forward
+        hidden = (normed(block.feed_forward_norm, x) @ f.up.weight.T + f.up.bias).relu()
+        fed = hidden @ f.down.weight.T + f.down.bias
+        x = x + fed
+        states.append(x[PLACE])
+        if n == LAYER:
+            found |= {"before": kept, "kept": kept, "own-sum": one, "cross-sum": two}
+            found |= {"hidden": hidden, "fed": fed, "after": x}
+            for kind, parts in (("own", own), ("cross", cross)):
+                found |= {f"{kind}-{name}": table for name, table in parts.items()}
+    last = normed(stack.norm, x)
+    rows = {name for name in found if name.split("-")[-1] in ("keys", "values")}
+    found = {name: t if name in rows else t[PLACE] for name, t in found.items()}
+    found |= {"last": last[PLACE], "depth": torch.stack(states), "memory": memory}
+    return found | {"logits": stack.embedding.weight @ last[PLACE]}
+
+
+def way(model: Transformer, **options: Any) -> Any:
+    return timeline(
+        model, ENGLISH, FRENCH, **{"place": PLACE, "layer": LAYER, "head": HEAD, **options}
+    )
+
+
+@torch.no_grad()
+def test_a_timeline_shows_what_the_model_computes() -> None:
+    model = translator()
+    walk, found = way(model, name="way"), by_hand(model)
+    logits, likely = found.pop("logits"), model.decoder.vocab
+    for name, wanted in found.items():
+        shown = drawn(walk, name)
+        if name.endswith(("scores", "weights")):
+            shown, wanted = shown[:, 0], wanted.masked_fill(wanted == -torch.inf, torch.nan)
+        else:
+            wanted = wanted[..., : shown.shape[1]]
+            shown = shown[0] if wanted.ndim == 1 else shown
+        torch.testing.assert_close(shown, wanted, equal_nan=True, rtol=1e-4, atol=1e-4, msg=name)
+    assert drawn(walk, "own-scores").isnan()[:, 0].tolist() == [False, False, False, True]
+    allowed = [i for i in range(len(likely)) if i not in (likely.pad, likely.bos)]
+    best = sorted(allowed, key=lambda i: -float(logits[i]))[:4]
+    torch.testing.assert_close(drawn(walk, "logits")[:, 0], logits[best], rtol=1e-4, atol=1e-4)
+    shares = logits.exp() / logits.exp().sum()
+    torch.testing.assert_close(drawn(walk, "bars")[0], shares[best], rtol=1e-4, atol=1e-4)
+    places = {part: [p.part for p in walk.picture.find(part)] for part in ("target", "source")}
+    assert [len(found) for found in places.values()] == [4, 4]
+    assert [part.role for part in places["target"]] == ["", "", "state", ""]
+
+
+@torch.no_grad()
+def test_what_a_timeline_tells_is_true() -> None:
+    model = translator()
+    walk, found = way(model), by_hand(model)
+    said, french = told(walk), ["(start)", *FRENCH.split()]
+    for kind, words in (("own", french), ("cross", ENGLISH.split())):
+        at = int(found[f"{kind}-weights"].argmax())
+        share = f"{found[f'{kind}-weights'][at]:.2f}"
+        assert f"{share} for “{words[at]}”" in said or f"“{words[at]}” gets {share}" in said
+    hidden = found["hidden"]
+    assert f"[14 hidden numbers](hidden), of which {int((hidden > 0).sum())} are above 0" in said
+    written = TARGET.tokens[int(found["logits"][1:].argmax()) + 1]
+    assert f"“{written}” gets" in walk.steps[-1]["caption"]
+    assert len(walk.steps) == 17 and sum(bool(step["ask"]) for step in walk.steps) == 3
+    assert walk.png() and "What comes after stands there too" in said
+    start = way(model, place=0, layer=0, head=0)
+    assert len(start.steps) == 16 and "before" not in start.picture.names()
+    assert "What comes after" not in told(way(model, place=3))
+
+
+@torch.no_grad()
+def test_a_timeline_ends_in_the_models_own_output_matrix() -> None:
+    model = translator(tied=False)
+    walk = way(model)
+    with torch.no_grad():
+        ids = [TARGET.bos, *TARGET.encode(FRENCH.split())]
+        source = torch.tensor([SOURCE.encode(ENGLISH.split())])
+        logits = model(source, torch.tensor([ids]))[0, PLACE]
+    best = int(logits[1:].argmax()) + 1
+    best = best if best != TARGET.bos else int(logits[2:].argmax()) + 2
+    head: Any = model.decoder.head
+    torch.testing.assert_close(drawn(walk, "rows")[0], head.weight[best, :4])
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"norm": "post"}, {}, "model must have norm 'pre'"),
+        ({"positions": "rotary"}, {}, "positions that are added"),
+        ({}, {"place": 4}, "place"),
+        ({}, {"layer": 3}, "layer"),
+        ({}, {"head": 2}, "head"),
+        ({}, {"top": 0}, "top"),
+    ],
+)
+def test_a_timeline_refuses(changes: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        way(translator(**changes), **options)
+    with pytest.raises(KeyError, match="ten"):
+        timeline(translator(), "ten", FRENCH, place=0)
+
+
+def pairs(*targets: str) -> Pairs:
+    ids = [[TARGET.bos, *TARGET.encode(words.split()), TARGET.eos] for words in targets]
+    sources = [SOURCE.encode(words.split()) for words in ("one two", "three", "four six")]
+    return Pairs(pad_batch(sources[: len(targets)], SOURCE.pad), pad_batch(ids, TARGET.pad))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("targets", [("huit deux sept", "neuf"), ("un", "deux trois", "cinq un")])
+def test_the_shift_shows_each_token_below_the_one_before(targets: tuple[str, ...]) -> None:
+    model, batch = translator(), pairs(*targets)
+    walk = target_shift(model, batch, name="shift")
+    longest = max(len(words.split()) for words in targets) + 1
+    costs = []
+    for n, words in enumerate(targets):
+        tokens = ["(start)", *words.split(), "(end)"]
+        tokens += ["(pad)"] * (longest + 1 - len(tokens))
+
+        def texts(name: str) -> list[str]:
+            found: list[Any] = [place.part for place in walk.picture.find(name)]
+            return [part.inside[1][2].inside[0].text for part in found]
+
+        assert texts(f"targets{n}") == tokens
+        assert texts(f"reads{n}") == tokens[:-1] and texts(f"wanted{n}") == tokens[1:]
+        alone = model(batch.source[n : n + 1], batch.target[n : n + 1, :-1])[0]
+        ids = [*TARGET.encode(words.split()), TARGET.eos]
+        wanted = [alone[t].exp()[i] / alone[t].exp().sum() for t, i in enumerate(ids)]
+        shares, cost = (drawn(walk, f"{name}{n}")[:, 0] for name in ("shares", "costs"))
+        assert shares.isnan().sum() == cost.isnan().sum() == longest - len(ids)
+        torch.testing.assert_close(shares[: len(ids)], torch.stack(wanted), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            cost[: len(ids)], -torch.stack(wanted).log(), rtol=1e-4, atol=1e-4
+        )
+        costs += cost[: len(ids)].tolist()
+    loss = sum(costs) / len(costs)
+    assert loss == pytest.approx(model.loss(batch).item(), rel=1e-4)
+    last = walk.steps[-1]["caption"]
+    assert last.endswith(f"the {len(costs)} places that count: {loss:.2f} nats.")
+    logits = model(batch.source, batch.target[:, :-1])
+    torch.testing.assert_close(
+        cross_entropy(logits.mT, batch.target[:, 1:], ignore_index=TARGET.pad).item(), loss
+    )
+    assert walk.png()
+
+
+def test_the_shift_says_nothing_of_padding_where_there_is_none() -> None:
+    even = target_shift(translator(), pairs("huit deux", "neuf un"))
+    assert "crossed out" not in told(even) and not any("nan" in c for c in told(even).split())
+    with pytest.raises(ValueError, match="pairs"):
+        target_shift(translator(), pairs("un"))
