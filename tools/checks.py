@@ -13,7 +13,7 @@ from tools import notebooks
 from tools.notebooks import BOOK, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
 LARGEST = 600_000  # bytes
-PROSE = 7  # words to a line of code
+PROSE = 7  # words to a line of code that is not folded
 EXTRA = "pretrained"  # of the package; its module of this name needs it
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
 # nbval obeys such comments too; what a cell is let off stands in its tags, where `judged` reads it.
@@ -215,10 +215,15 @@ def chapter(nb: NotebookNode) -> list[str]:
         why = f", for {', '.join(sorted(needs))}" * bool(needs)
         found.append(f"the first code cell does not install {wanted} where it is missing{why}")
     words = sum(len(c.source.split()) for c in nb.cells if c.cell_type == "markdown")
-    lines = sum(c.source.count("\n") + 1 for c in cells)
+    lines = sum(c.source.count("\n") + 1 for c in cells if not folded(c))
     if words < PROSE * lines:
         found.append(f"{words} words of prose to {lines} lines of code, under {PROSE} to 1")
     return found
+
+
+def folded(cell: NotebookNode) -> bool:
+    """Whether a page shows the code of a cell only when it is asked to."""
+    return any(tag.startswith(("hide-", "remove-")) for tag in cell.metadata.get("tags", []))
 
 
 def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
