@@ -77,8 +77,10 @@ test("the slider is logarithmic from 0.05 to 20 and comes back to the same tempe
   assert.equal(math.toSlider(0.05), 0);
   assert.equal(math.toSlider(20), 1);
   assert.ok(Math.abs(math.toSlider(1) - 0.5) < 1e-12);
-  assert.deepEqual([0, 1e-9, 500].map(math.toSlider), [0, 0, 1]);
-  assert.deepEqual([0, 0.5, 1].map(math.fromSlider), [0.05, 1, 20]);
+  assert.deepEqual([0, 1e-9, 500].map((t) => math.toSlider(t)), [0, 0, 1]);
+  assert.deepEqual([0, 0.5, 1].map((x) => math.fromSlider(x)), [0.05, 1, 20]);
+  assert.deepEqual([0, 0.5, 1].map((x) => math.fromSlider(x, 80)), [0.05, 2, 80]);
+  assert.deepEqual([0.05, 2, 80, 99].map((t) => math.toSlider(t, 80)), [0, 0.5, 1, 1]);
   for (let x = 0; x <= 1; x += 0.01) assert.ok(Math.abs(math.toSlider(math.fromSlider(x)) - x) < 0.002);
 });
 

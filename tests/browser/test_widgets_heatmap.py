@@ -11,8 +11,11 @@ from playwright.sync_api import Locator, Page
 from attnbook.widgets import AttentionHeatmap, format_number
 from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
 
+AXE = Path(__file__).resolve().parents[2] / "node_modules/axe-core/axe.min.js"
 SOURCE = ["two", "hundred", "forty", "three", "</s>"]
 STEPS = [("step", ["1", "2"])]
+STEEP = np.array([1, 2, 4, 8])[:, None, None]
+SLID = [[f"{side}{i}" for i in range(40)] for side in ("row", "column")]
 TARGET = ["zwei", "hundert", "drei", "und", "vierzig", "<end>"]
 
 
@@ -22,6 +25,12 @@ def learnt() -> np.ndarray:
     weights = raw / raw.sum(-1, keepdims=True)
     weights[0, 3] = 0
     return weights
+
+
+def grown() -> np.ndarray:
+    """[step, query, key], further from equal shares with each step."""
+    raw = np.random.default_rng(5).uniform(0.6, 1, (4, len(TARGET), len(SOURCE))) ** STEEP
+    return raw / raw.sum(-1, keepdims=True)
 
 
 def widgets() -> list[AttentionHeatmap]:
@@ -53,10 +62,35 @@ def widgets() -> list[AttentionHeatmap]:
             pale, list("abc"), [f"key{j}" for j in range(14)], axes=STEPS, name="pale"
         ),
         AttentionHeatmap(wide, list("abc"), many[:50], stretch=True, name="deep"),
+        AttentionHeatmap(
+            grown(),
+            TARGET,
+            SOURCE,
+            axes=[("training step", ["0", "30", "100", "600"])],
+            ordered=["training step"],
+            index=[2],
+            query=4,
+            query_label="German word written",
+            key_label="English word read",
+            weight_label="share",
+            name="grows",
+        ),
+        AttentionHeatmap(
+            grown()[:3].reshape(1, 3, len(TARGET), len(SOURCE)),
+            TARGET,
+            SOURCE,
+            axes=[("layer", ["1"]), ("positions", ["none", "waves", "rotary"])],
+            compare="positions",
+            against=2,
+            name="schemes",
+        ),
+        AttentionHeatmap(
+            band[:40, :40] / band[:40, :40].sum(-1, keepdims=True), *SLID, name="slid"
+        ),
     ]
 
 
-MAP, SECOND, ODD, ONE, LARGEST, WIDE, PALE, DEEP = range(8)
+MAP, SECOND, ODD, ONE, LARGEST, WIDE, PALE, DEEP, GROWS, SCHEMES, SLIDES = range(11)
 SHOWN = widgets()  # `weights` of these are the numbers that the page must show
 
 
@@ -82,34 +116,31 @@ def text(widget: Locator, what: str) -> str:
 
 def cell(widget: Locator, i: int, j: int, canvas: int = 0) -> tuple[float, float]:
     """Where a cell is in the window; found by asking the widget what lies under each point."""
-    place = widget.locator("canvas").nth(canvas)
+    place = widget.locator(".attn-map > canvas:first-of-type").nth(canvas)
     place.scroll_into_view_if_needed()
-    queries, keys = (
-        widget.locator("canvas")
-        .nth(canvas)
-        .evaluate(
-            """(canvas) => {
-              const root = canvas.closest(".attn"), tip = root.querySelector(".attn-tip");
-              const box = canvas.getBoundingClientRect(), rows = {}, columns = {};
-              const ask = (x, y) => {
-                const at = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
-                canvas.dispatchEvent(new PointerEvent("pointermove", at));
-                const tokens = tip.hidden ? [] : [...tip.querySelectorAll("bdi")];
-                return tokens.map((token) => token.textContent);
-              };
-              for (let y = box.height - 6; y > 0; y -= 1) {
-                const [token, other] = ask(2, y);
-                if (token && !other) (rows[token] ??= []).push(y);
-              }
-              for (let x = 0; x < box.width; x += 1) {
-                const [token, other] = ask(x, 2);
-                if (token && !other) (columns[token] ??= []).push(x);
-              }
-              canvas.dispatchEvent(new PointerEvent("pointerleave"));
-              const middles = (all) => Object.values(all).map((n) => (n[0] + n.at(-1)) / 2);
-              return [middles(rows).sort((a, b) => a - b), middles(columns)];
-            }"""
-        )
+    queries, keys = place.evaluate(
+        """(canvas) => {
+          const root = canvas.closest(".attn"), tip = root.querySelector(".attn-tip");
+          const first = root.querySelector("canvas"), rows = {}, columns = {};
+          const ask = (node, x, y) => {
+            const box = node.getBoundingClientRect();
+            const at = { clientX: box.left + x, clientY: box.top + y, bubbles: true };
+            node.dispatchEvent(new PointerEvent("pointermove", at));
+            const tokens = tip.hidden ? [] : [...tip.querySelectorAll("bdi")];
+            return tokens.map((token) => token.textContent);
+          };
+          for (let y = first.clientHeight - 6; y > 0; y -= 1) {
+            const [token, other] = ask(first, 2, y); // only the first map has labels of rows
+            if (token && !other) (rows[token] ??= []).push(y);
+          }
+          for (let x = 0; x < canvas.clientWidth; x += 1) {
+            const [token, other] = ask(canvas, x, 2);
+            if (token && !other) (columns[token] ??= []).push(x);
+          }
+          for (const node of [first, canvas]) node.dispatchEvent(new PointerEvent("pointerleave"));
+          const middles = (all) => Object.values(all).map((n) => (n[0] + n.at(-1)) / 2);
+          return [middles(rows).sort((a, b) => a - b), middles(columns)];
+        }"""
     )
     box = place.bounding_box()
     assert box
@@ -313,6 +344,143 @@ def test_a_map_can_start_stretched(open_page: Callable[..., Page]) -> None:
     assert text(fresh, "scale") == "weight 01"
     deep.get_by_role("button", name="Reset").click()
     assert text(deep, "scale") == "weight 00.020"
+
+
+def shares(step: int, i: int) -> list[str]:
+    return [format_number(x) for x in SHOWN[GROWS].weights[step, i]]
+
+
+def row_titles(widget: Locator) -> list[str]:
+    settle(widget.page)
+    script = "(words) => words.map(({ title }) => title.split(': ').at(-1))"
+    return widget.locator(".attn-word").evaluate_all(script)
+
+
+@everywhere
+def test_an_ordered_axis_is_a_slider_that_plays(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    page = open_page(**where)
+    grows = widget(page, GROWS)
+    slider = grows.get_by_role("slider", name="training step", exact=True)
+    assert slider.get_attribute("aria-valuetext") == "100"
+    assert text(grows, "readout") == "German word written vierzig"  # it opens on a row
+    assert text(grows, "text").startswith("English word read, by share: two hundred")
+    assert row_titles(grows) == shares(2, 4)
+    slider.focus()
+    for key, step, name in (("ArrowRight", 3, "600"), ("Home", 0, "0"), ("ArrowUp", 1, "30")):
+        press(page, key)
+        assert row_titles(grows) == shares(step, 4), key
+        assert slider.get_attribute("aria-valuetext") == name
+        assert text(grows, "player b") == name
+    box = slider.bounding_box()
+    assert box and box["width"] >= 80 and box["height"] >= 32
+    page.mouse.click(box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
+    assert row_titles(grows) == shares(3, 4)
+
+    play = grows.get_by_role("button", name="training step")
+    assert play.text_content() == "Play training step"
+    play.click()  # at the end: from the start
+    assert play.text_content() == "Pause training step"
+    seen = [row_titles(grows)]
+    plays = True
+    while plays:
+        page.wait_for_timeout(40)
+        plays = play.text_content() == "Pause training step"
+        if (now := row_titles(grows)) != seen[-1]:
+            seen.append(now)
+    assert seen == [shares(step, 4) for step in range(4)]
+    play.click()
+    page.wait_for_timeout(1100)
+    play.click()
+    stopped = slider.input_value()
+    page.wait_for_timeout(1100)
+    assert stopped == slider.input_value() != "3"
+    grows.get_by_role("button", name="Reset").click()
+    assert row_titles(grows) == shares(2, 4)
+    assert page.locator(".attn-player").count() == 1  # layers that are not in order have a list
+
+
+@everywhere
+def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    schemes = widget(page, SCHEMES)
+    first, second = (schemes.locator("canvas").nth(n).bounding_box() for n in (0, 1))
+    assert first and second and first["x"] + first["width"] <= second["x"]
+    assert abs(first["y"] + first["height"] - second["y"] - second["height"]) < 1
+    assert second["x"] + second["width"] <= where["width"] - 16
+
+    def says(i: int, j: int, left: int, right: int) -> str:
+        names = ["none", "waves", "rotary"]
+        each = [f"{names[n]} {format_number(grown()[n, i, j])}" for n in (left, right)]
+        return f"query {TARGET[i]} → key {SOURCE[j]} · {each[0]} · {each[1]}"
+
+    assert schemes.locator(".attn-name").all_text_contents() == ["none", "rotary"]
+    for canvas in (0, 1):
+        hover(schemes, 2, 3, canvas)
+        assert text(schemes, "readout") == says(2, 3, 0, 2)
+    page.mouse.move(2, 2)
+    schemes.get_by_role("combobox", name="positions, left").select_option("waves")
+    schemes.get_by_role("combobox", name="positions, right").select_option("none")
+    focus(schemes)
+    press(page, "ArrowDown", "ArrowRight", "ArrowRight")  # the first starts it
+    assert text(schemes, "readout") == says(0, 2, 1, 0)
+    assert schemes.locator(".attn-name").all_text_contents() == ["waves", "none"]
+    schemes.locator("summary").click()
+    schemes.locator("table").first.wait_for()
+    cells = [table.locator("td:not(thead *)").first for table in schemes.locator("table").all()]
+    assert [td.text_content() for td in cells] == [format_number(grown()[n, 0, 0]) for n in (1, 0)]
+    schemes.get_by_role("button", name="Copy link").click()
+    assert page.url.endswith("#w.schemes=query:0;key:2;index:0,1;against:0")
+    fresh = widget(open_page("#" + page.url.split("#")[1], **where), SCHEMES)
+    assert text(fresh, "readout") == says(0, 2, 1, 0)
+    schemes.get_by_role("button", name="Reset").click()
+    assert schemes.locator(".attn-name").all_text_contents() == ["none", "rotary"]
+
+
+def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]) -> None:
+    wide = widget(open_page(width=1280), SLIDES)
+    assert wide.locator(".attn-still").count() == 0
+    page = open_page(width=390)
+    slides = widget(page, SLIDES)
+    maps, still = slides.locator(".attn-maps"), slides.locator(".attn-still")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    width = maps.evaluate("(node) => [node.clientWidth, node.scrollWidth]")
+    assert width[0] < 340 and width[1] > 40 * 14
+    focus(slides)
+    press(page, "ArrowRight", "End")  # the cursor comes into view, the labels of rows stay there
+    weight = format_number(SHOWN[SLIDES].weights[0, 39])
+    assert text(slides, "readout") == f"query row0 → key column39 · weight {weight}"
+    moved = maps.evaluate("(node) => node.scrollLeft")
+    assert moved == pytest.approx(width[1] - width[0], abs=4)
+    box, around = still.bounding_box(), maps.bounding_box()
+    assert box and around and box["x"] == pytest.approx(around["x"], abs=1)
+    ink = """(still) => {
+      const all = still.getContext("2d").getImageData(0, 0, still.width, still.height).data;
+      return all.filter((_, n) => n % 4 === 3 && all[n] > 200).length;
+    }"""
+    assert still.evaluate(ink) > 1000
+    page.mouse.click(box["x"] + 5, around["y"] + around["height"] - 12)  # the last row's label
+    assert text(slides, "readout") == "query row39"
+    press(page, "Home")
+    assert maps.evaluate("(node) => node.scrollLeft") == 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(open_page: Callable[..., Page], width: int) -> None:
+    page = open_page(width=width)
+    page.add_script_tag(path=AXE)
+    for n in (GROWS, SCHEMES, SLIDES):
+        found = widget(page, n).evaluate("(node) => axe.run(node)")
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found["violations"]] == []
+
+
+def test_the_switch_of_colours_stands_where_it_does_something(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page()
+    for n, there in ((MAP, False), (PALE, True), (DEEP, True), (ONE, False), (GROWS, True)):
+        assert widget(page, n).locator(".attn-check").is_visible() == there, n
 
 
 def test_row_is_highlighted(open_page: Callable[..., Page]) -> None:

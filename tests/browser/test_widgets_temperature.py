@@ -14,6 +14,7 @@ from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
 
 WORDS = ["We", "wash", "our", "cats"]
 SCALED = np.array([13, 24, 20, 12]) / 8
+KEYS = np.array([[3.0, 1.0, -2.0], [12.0, 20.0, 7.0]])
 MANY = 4000
 
 
@@ -36,10 +37,26 @@ def widgets() -> list[SoftmaxTemperature]:
         SoftmaxTemperature(np.arange(6.0), HOSTILE, editable=True, name="hostile"),
         SoftmaxTemperature([0.0, 1.0, -np.inf], ["a", "b", "masked"], editable=True, name="masked"),
         SoftmaxTemperature([3.0], ["alone"], name="alone"),
+        SoftmaxTemperature(
+            KEYS,
+            ["key 1", "key 2", "key 3"],
+            contexts=["16", "64"],
+            context=1,
+            temperature=8,
+            hottest=64,
+            greedy=False,
+            editable=True,
+            bar_label="key",
+            score_label="score",
+            share_label="weight",
+            context_label="d_k",
+            temperature_label="divisor",
+            name="too-loud",
+        ),
     ]
 
 
-CATS, NEXT, ODD, MASKED, ALONE = range(5)
+CATS, NEXT, ODD, MASKED, ALONE, LOUD = range(6)
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +155,43 @@ def test_pointer_drags_the_slider(open_page: Callable[..., Page], where: dict[st
     fills = cats.locator(".attn-fill").evaluate_all("(all) => all.map((fill) => fill.style.width)")
     p = softmax(SCALED, 20)
     assert [float(width[:-1]) for width in fills] == pytest.approx(100 * p, abs=0.01)
+
+
+@everywhere
+def test_words_and_range_are_the_chapters(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    page = open_page(**where)
+    loud = widget(page, LOUD)
+    head = " ".join((loud.locator(".attn-head").text_content() or "").split())
+    assert head == "keyscoreweight ( at divisor 1)"
+    caption = loud.locator(".attn-caption").text_content() or ""
+    assert caption.startswith("Entropy by divisor; dashed: 1.58 bits")
+    assert loud.locator(".attn-ticks span").all_text_contents()[-3:] == ["10", "20", "50"]
+    assert loud.get_by_role("button", name="Greedy").count() == 0
+    assert loud.get_by_role("combobox", name="d_k").input_value() == "64"
+    slider = loud.get_by_role("slider", name="Divisor, 0.05 to 64")
+    entry = loud.get_by_role("spinbutton", name="Divisor, as a number", exact=True)
+    assert bars(loud) == expected(KEYS[1], 8)
+    slider.focus()
+    for key, divisor in (("End", 64.0), ("Home", 0.05)):
+        page.keyboard.press(key)
+        settle(page)
+        assert float(entry.input_value()) == divisor
+        assert bars(loud) == expected(KEYS[1], divisor)
+    entry.fill("32")
+    assert bars(loud) == expected(KEYS[1], 32)
+    (x,) = loud.locator(".attn-dot").evaluate_all(
+        "(all) => all.map((d) => parseFloat(d.style.left))"
+    )
+    assert x == pytest.approx(100 * np.log(32 / 0.05) / np.log(64 / 0.05))
+    drag = loud.get_by_role("slider", name="Score of key 2", exact=True)
+    assert (drag.get_attribute("aria-valuetext") or "").startswith("20.000, weight ")
+    loud.get_by_role("combobox", name="d_k").select_option("16")
+    assert bars(loud) == expected(KEYS[0], 32)
+    loud.get_by_role("button", name="Reset").click()
+    assert loud.get_by_role("combobox", name="d_k").input_value() == "64"
+    assert bars(loud) == expected(KEYS[1], 8)
 
 
 def test_towards_zero_is_greedy(open_page: Callable[..., Page]) -> None:

@@ -48,14 +48,19 @@ class AttentionHeatmap(Widget):
             model): the shape of `weights`, or one `[query, key]` for all.
         names: what the two maps are called.
         axes: `(name, labels)` for each leading dimension, as `[("layer", ["1", "2"])]`.
-        query_label, key_label: what a row and a column stand for.
+        query_label, key_label, weight_label: what a row, a column and a cell stand for.
+        ordered: names of the axes whose positions are in order, as training steps are: each becomes
+            a slider that plays.
+        compare: the name of one axis, two of whose positions stand side by side; not with `other`.
+        index, against, query, key: what is on view at first; by default the first of each axis,
+            beside its second, and no cell chosen.
         title: the finding, drawn as the heading.
         name: a short slug for links and for showing the widget on other pages.
         stretch: whether the deepest colour stands for the largest weight on view instead of 1, so
             that small weights can be told apart; the reader can switch it. No number changes.
 
-    `query`, `key` (-1: none), `index` (one position an axis) and `stretch` follow the reader where
-    there is a kernel, and set what is shown.
+    `query`, `key` (-1: none), `index` (one position an axis), `against` (of the second map, on the
+    axis `compare`) and `stretch` follow the reader where there is a kernel, and set what is shown.
     """
 
     _esm, _css = _source.load("AttentionHeatmap")
@@ -68,9 +73,13 @@ class AttentionHeatmap(Widget):
     axes = traitlets.List().tag(sync=True)
     query_label = traitlets.Unicode().tag(sync=True)
     key_label = traitlets.Unicode().tag(sync=True)
+    weight_label = traitlets.Unicode("weight").tag(sync=True)
+    ordered = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    compare = traitlets.Unicode().tag(sync=True)
     query = traitlets.Int(-1).tag(sync=True)
     key = traitlets.Int(-1).tag(sync=True)
     index = traitlets.List(traitlets.Int()).tag(sync=True)
+    against = traitlets.Int(0).tag(sync=True)
     stretch = traitlets.Bool(False).tag(sync=True)
 
     def __init__(
@@ -84,6 +93,13 @@ class AttentionHeatmap(Widget):
         axes: Sequence[tuple[str, Sequence[str]]] | None = None,
         query_label: str = "query",
         key_label: str = "key",
+        weight_label: str = "weight",
+        ordered: Sequence[str] = (),
+        compare: str = "",
+        index: Sequence[int] | None = None,
+        against: int = 1,
+        query: int = -1,
+        key: int = -1,
         title: str = "",
         name: str | None = None,
         stretch: bool = False,
@@ -101,7 +117,13 @@ class AttentionHeatmap(Widget):
             axes=selectors,
             query_label=query_label,
             key_label=key_label,
-            index=[0] * len(selectors),
+            weight_label=weight_label,
+            ordered=as_tokens(ordered, "ordered"),
+            compare=compare,
+            index=[0] * len(selectors) if index is None else list(index),
+            against=against if compare else 0,
+            query=query,
+            key=key,
             stretch=stretch,
         )
 
@@ -121,6 +143,24 @@ class AttentionHeatmap(Widget):
             0 <= i < size for i, size in zip(value, sizes, strict=True)
         ):
             raise WidgetError(f"index must hold one position below each of {sizes}, not {value}")
+        return value
+
+    @traitlets.validate("ordered", "compare")
+    def _check_names(self, proposal: Any) -> Any:
+        what, value = proposal["trait"].name, proposal["value"]
+        names = [name for name, _ in self.axes]
+        for name in value if what == "ordered" else filter(None, [value]):
+            if name not in names:
+                raise WidgetError(f"{what} must name one of the axes {names}, not {name!r}")
+        if what == "compare" and value and self.other is not None:
+            raise WidgetError("compare and other are two ways to a second map; give one of them")
+        return value
+
+    @traitlets.validate("against")
+    def _check_against(self, proposal: Any) -> int:
+        value, size = proposal["value"], len(dict(self.axes).get(self.compare, [""]))
+        if not 0 <= value < size:
+            raise WidgetError(f"against must be 0..{size - 1}, not {value}")
         return value
 
     @traitlets.validate("weights", "other")
@@ -176,9 +216,22 @@ class AttentionHeatmap(Widget):
 
     def shown(self) -> list[np.ndarray]:
         """The map or maps `[query, key]` on view."""
-        index = tuple(self.index)
         both = [maps for maps in (self.weights, self.other) if isinstance(maps, np.ndarray)]
-        return [maps[index] if maps.ndim > 2 else maps for maps in both]
+        if self.compare:
+            return [self.weights[tuple(index)] for index in self._compared()]
+        return [maps[tuple(self.index)] if maps.ndim > 2 else maps for maps in both]
+
+    def _compared(self) -> list[list[int]]:
+        """Where the two maps of `compare` stand: a position on each axis."""
+        axis = [name for name, _ in self.axes].index(self.compare)
+        return [self.index, [*self.index[:axis], self.against, *self.index[axis + 1 :]]]
+
+    def called(self) -> list[str]:
+        """The names of the two maps on view."""
+        if not self.compare:
+            return self.names
+        axis = [name for name, _ in self.axes].index(self.compare)
+        return [self.axes[axis][1][index[axis]] for index in self._compared()]
 
     def summary(self) -> str:
         rows, columns = len(self.query_tokens), len(self.key_tokens)
@@ -192,7 +245,7 @@ class AttentionHeatmap(Widget):
         maps = self.shown()
         most = float(max(map(np.max, maps))) if self.stretch else 1.0
         panels = figure.subplots(1, len(maps), squeeze=False)[0]
-        for panel, values, name in zip(panels, maps, self.names, strict=False):
+        for panel, values, name in zip(panels, maps, self.called(), strict=False):
             image = panel.imshow(
                 values, cmap="Blues", vmin=0, vmax=most or 1, aspect="auto", interpolation="nearest"
             )
@@ -208,7 +261,7 @@ class AttentionHeatmap(Widget):
             if len(maps) > 1:
                 panel.set_title(name, fontsize=9, parse_math=False)
             if panel is panels[-1]:
-                figure.colorbar(image, ax=list(panels), label="weight", shrink=0.8)
+                figure.colorbar(image, ax=list(panels), label=self.weight_label, shrink=0.8)
 
 
 def _numbered(shape: tuple[int, ...]) -> list[list[Any]]:

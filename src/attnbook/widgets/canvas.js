@@ -1,9 +1,11 @@
 // Draws an attention map with its labels and cursor on a canvas.
-import { css, format, ink, ramp, shade, visible } from "./math.js";
+import { css, format, ink, ramp, shade, visible, within } from "./math.js";
 import { isDark } from "./ui.js";
 
 export const LEVELS = 65535; // a weight is a 16-bit count of 1/65535
-const FONT = 13, PAD = 6, LARGEST_CELL = 44, TALLEST = 600;
+const FONTS = [13, 12, 11], PAD = 6, LARGEST_CELL = 44, TALLEST = 600;
+const GAP = 8; // between two maps side by side, as in the style sheet
+const LEAST = 11, SLID = 14, MOST_SLID = 48; // pixels of a cell beside another map, and in a map that slides; columns
 
 // Colours and fonts as the page has them now.
 export function readTheme(root) {
@@ -24,31 +26,63 @@ function shorten(ctx, text, longest) {
   return letters.join("") + "…";
 }
 
-// Where things lie on a canvas at most `width` CSS pixels wide.
-export function layout(ctx, width, rows, columns, names, theme) {
-  ctx.font = `700 ${FONT}px ${theme.family}`; // the widest a label gets
-  const longest = width < 420 ? 78 : 110;
-  const [rowLabels, columnLabels] = [rows, columns].map((tokens) => tokens.map((t) => shorten(ctx, t, longest)));
+// Words in as few lines as fit a width.
+function wrap(ctx, text, longest) {
+  const lines = [];
+  for (const word of text.split(" ")) {
+    const longer = lines.length ? `${lines.at(-1)} ${word}` : word;
+    if (lines.length && ctx.measureText(longer).width <= longest) lines[lines.length - 1] = longer;
+    else lines.push(shorten(ctx, word, longest));
+  }
+  return lines;
+}
+
+// Where things lie on a canvas at most `width` CSS pixels wide. Of two maps, side by side where that leaves cells of
+// LEAST pixels, the second has no row labels. Labels shrink before one is dropped, and a map that may slide grows.
+export function layout(ctx, width, rows, columns, names, theme, { maps = 1, slide = false } = {}) {
+  for (const abreast of maps > 1 ? [true, false] : [false]) {
+    for (const font of FONTS) {
+      const at = arrange(ctx, width, rows, columns, names, theme, font, abreast);
+      if (at.fits && (!abreast || at.w >= LEAST)) return at;
+    }
+  }
+  const slides = slide && columns.length <= MOST_SLID ? SLID : 0;
+  return arrange(ctx, width, rows, columns, names, theme, FONTS[0], false, slides);
+}
+
+function arrange(ctx, width, rows, columns, names, theme, font, abreast, slides = 0) {
+  ctx.font = `700 ${font}px ${theme.family}`; // the widest a label gets
+  const n = columns.length, times = abreast ? 2 : 1, longest = width < 420 ? 78 : 110;
+  const rowLabels = rows.map((text) => shorten(ctx, text, within(width / times - 24 * n, longest, 140)));
+  const columnLabels = columns.map((text) => shorten(ctx, text, longest));
   const size = (labels) => Math.max(...labels.map((label) => ctx.measureText(label).width));
-  const rowName = shorten(ctx, `${names[0]} ↓`, 110), tallest = size(columnLabels);
-  const left = Math.ceil(size([...rowLabels, rowName])) + 2 * PAD;
-  const cell = (right) => Math.min(LARGEST_CELL, (width - left - right) / columns.length);
+  const rowWords = `${names[0]}\u00a0↓`.split(" ").map((word) => shorten(ctx, word, longest));
+  const tallest = size(columnLabels);
+  const left = Math.ceil(size([...rowLabels, ...rowWords])) + 2 * PAD;
+  const room = (right) => (width - left - times * right - (times - 1) * GAP) / (times * n);
+  const cell = (right) => slides || Math.min(LARGEST_CELL, room(right));
   let w = cell(2), right = 2, angle = 0; // labels lie flat where they fit, lean where rows of them fit, else stand
-  if (tallest > w - 4) {
+  const between = columns.every((text) => text.length < 2) ? 1 : 4; // letters may stand close
+  if (tallest > w - between) {
     angle = Math.PI / 3;
-    right = Math.max(2, tallest * Math.cos(angle) - w / 2 + FONT);
+    right = Math.max(2, tallest * Math.cos(angle) - w / 2 + font);
     if (cell(right) < 18) [angle, right] = [Math.PI / 2, 2];
     w = cell(right);
   }
-  const h = Math.min(LARGEST_CELL, TALLEST / rows.length, Math.max(w, 14));
+  const h = Math.min(LARGEST_CELL, TALLEST / rows.length, Math.max(w, 16));
   w = Math.min(w, 3 * h);
-  const top = Math.ceil(tallest * Math.sin(angle) + FONT * Math.cos(angle)) + 3 * PAD + FONT;
-  return {
-    rows: rows.length, columns: columns.length, rowLabels, columnLabels, rowName, columnName: `${names[1]} →`,
-    w, h, left, top, angle,
-    width: Math.ceil(left + w * columns.length + right), height: Math.ceil(top + h * rows.length + 3),
-    x: (j) => left + Math.round(j * w), y: (i) => top + Math.round(i * h),
+  const rowName = wrap(ctx, rowWords.join(" "), left - 2 * PAD), line = font + 2, across = w * n + right;
+  const columnName = wrap(ctx, `${names[1]}\u00a0→`, Math.max(across, Math.min(110, width / times - left)));
+  const labels = Math.ceil(tallest * Math.sin(angle) + font * Math.cos(angle)) + 2 * PAD;
+  const top = Math.max(labels + columnName.length * line, rowName.length * line + PAD);
+  const wide = (from) => Math.ceil(from + Math.max(across, size(columnName)));
+  const shape = (from) => ({ left: from, width: wide(from), x: (j) => from + Math.round(j * w) });
+  const at = {
+    rows: rows.length, columns: n, rowLabels, columnLabels, rowName, columnName, font, w, h, top, angle, abreast,
+    slides: slides > 0 && wide(left) > width, fits: !angle || w * Math.sin(angle) >= font,
+    height: Math.ceil(top + h * rows.length + 3), y: (i) => top + Math.round(i * h), ...shape(left),
   };
+  return { ...at, beside: abreast ? { ...at, rowLabels: [], rowName: [], ...shape(2) } : at };
 }
 
 // A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights, `most` the one
@@ -91,12 +125,12 @@ function sized(canvas, at) {
 
 // As many labels as fit, and always the one under the cursor.
 function paintLabels(ctx, at, labels, chosen, place, room, theme) {
-  const step = Math.ceil((FONT + 1) / room);
+  const step = Math.ceil(at.font / room);
   labels.forEach((label, n) => {
     const hidden = n % step || (chosen >= 0 && Math.abs(n - chosen) < step);
     if (n !== chosen && hidden) return;
     ctx.save();
-    ctx.font = `${n === chosen ? 700 : 400} ${FONT}px ${theme.family}`;
+    ctx.font = `${n === chosen ? 700 : 400} ${at.font}px ${theme.family}`;
     ctx.fillStyle = n === chosen ? theme.mark : theme.ink;
     place(n);
     ctx.fillText(label, 0, 0);
@@ -121,15 +155,18 @@ export function paint(canvas, at, cells, { i, j }, theme) {
   paintLabels(ctx, at, at.rowLabels, i, (n) => ctx.translate(at.left - PAD, (at.y(n) + at.y(n + 1)) / 2), at.h, theme);
   ctx.textAlign = at.angle ? "left" : "center";
   paintLabels(ctx, at, at.columnLabels, j, (n) => {
-    ctx.translate((at.x(n) + at.x(n + 1)) / 2, at.top - PAD - (at.angle ? 0 : FONT / 2));
+    ctx.translate((at.x(n) + at.x(n + 1)) / 2, at.top - PAD - (at.angle ? 0 : at.font / 2));
     ctx.rotate(-at.angle);
-  }, at.angle ? at.w * Math.sin(at.angle) : FONT + 1, theme);
-  ctx.font = `italic ${FONT - 1}px ${theme.family}`;
+  }, at.angle ? at.w * Math.sin(at.angle) : at.font + 1, theme);
+  ctx.font = `italic ${at.font - 1}px ${theme.family}`;
   ctx.fillStyle = theme.ink;
+  const line = at.font + 2;
   ctx.textAlign = "left";
-  ctx.fillText(at.columnName, at.left, FONT / 2 + 1);
+  at.columnName.forEach((text, n) => ctx.fillText(text, at.left, (n + 0.5) * line));
   ctx.textAlign = "right";
-  ctx.fillText(at.rowName, at.left - PAD, at.top - FONT / 2 - 2);
+  at.rowName.forEach((text, n) => {
+    ctx.fillText(text, at.left - PAD, at.top - PAD - (at.rowName.length - n - 0.5) * line);
+  });
   if (i >= 0) frame(ctx, at.x(0), at.y(i), at.x(at.columns), at.y(i + 1), theme);
   if (i < 0 && j >= 0) frame(ctx, at.x(j), at.y(0), at.x(j + 1), at.y(at.rows), theme);
   if (i >= 0 && j >= 0) frame(ctx, at.x(j), at.y(i), at.x(j + 1), at.y(i + 1), theme);
@@ -139,4 +176,22 @@ export function paint(canvas, at, cells, { i, j }, theme) {
 export function cellAt(at, x, y) {
   const j = Math.floor((x - at.left) / at.w), i = Math.floor((y - at.top) / at.h);
   return { i: i < at.rows ? Math.max(i, -1) : -1, j: j < at.columns ? Math.max(j, -1) : -1 };
+}
+
+// A map that slides keeps its row labels in view: a copy of them stands still over it.
+export function hold(canvas, still, at) {
+  if (!at.slides) return still.remove();
+  Object.assign(still, { width: Math.round((canvas.width * (at.left - 1)) / at.width), height: canvas.height });
+  still.style.width = `${at.left - 1}px`;
+  still.style.height = canvas.style.height;
+  still.getContext("2d").drawImage(canvas, 0, 0);
+  if (!still.isConnected) canvas.after(still);
+}
+
+// Whether some view of these maps, each for all views or with one for each, has no deep colour.
+export function isPale(every, area) {
+  const views = Math.max(...every.map((all) => all.length)) / area;
+  const view = (all, k) => (all.length === area ? all : all.subarray(k * area, (k + 1) * area));
+  const pale = (k) => every.every((all) => view(all, k).every((level) => level < 0.9 * LEVELS));
+  return Array.from({ length: views }, (_, k) => k).some(pale);
 }

@@ -38,11 +38,11 @@ export function largest(values, n) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, n);
 }
 
-// Temperature on a slider of equal steps in log t, whose ends are 0.05 and 20.
+// Temperature on a slider of equal steps in log t, from 0.05 to the hottest, 20 where nothing else is said.
 export const COLDEST = 0.05, HOTTEST = 20;
-const SPAN = Math.log(HOTTEST / COLDEST);
-export const toSlider = (t) => within(Math.log(t / COLDEST) / SPAN, 0, 1);
-export const fromSlider = (x) => Number((COLDEST * Math.exp(SPAN * x)).toPrecision(3));
+const span = (hottest) => Math.log(hottest / COLDEST);
+export const toSlider = (t, hottest = HOTTEST) => within(Math.log(t / COLDEST) / span(hottest), 0, 1);
+export const fromSlider = (x, hottest = HOTTEST) => Number((COLDEST * Math.exp(span(hottest) * x)).toPrecision(3));
 
 // Which of 256 colours a level gets when the deepest stands for the level `most`.
 export const shade = (level, most) => Math.floor((256 * level) / (most + 1));

@@ -5,11 +5,15 @@ import {
 } from "./math.js";
 import { h, live, onceAFrame, put, select, stateControls, svg, token } from "./ui.js";
 
-const TICKS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20], POINTS = 80, MARGIN = 3;
+const TICKS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100], POINTS = 80, MARGIN = 3;
 const inBits = (nats) => nats / Math.LN2;
 
 function render({ model, el }) {
   const labels = model.get("labels"), contexts = model.get("contexts"), top = model.get("top");
+  const said = (trait, usual) => model.get(trait) ?? usual, hottest = said("hottest", HOTTEST);
+  const warmth = said("temperature_label", "temperature"), bar = said("bar_label", "token");
+  const score = said("score_label", "logit"), share = said("share_label", "probability");
+  const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1), Warmth = capital(warmth);
   const title = model.get("title"), editable = model.get("editable"), many = labels.length > top;
   const count = labels.length * Math.max(1, contexts.length), mostBits = Math.log2(labels.length);
   const unpack = () => unpackLogits(model.get("logits"), count);
@@ -19,31 +23,35 @@ function render({ model, el }) {
   const row = (all) => all.subarray(model.get("context") * labels.length, (model.get("context") + 1) * labels.length);
 
   // ---- elements
-  const context = select("context", contexts.map(visible), (n) => { put(model, { context: n }); say(); });
+  const contextLabel = said("context_label", "context");
+  const context = select(contextLabel, contexts.map(visible), (n) => { put(model, { context: n }); say(); });
   const number = h("input", {
-    type: "number", min: "0", step: "any", inputMode: "decimal", "aria-label": "Temperature, as a number; 0 is greedy",
+    type: "number", min: "0", step: "any", inputMode: "decimal",
+    "aria-label": `${Warmth}, as a number${said("greedy", true) ? "; 0 is greedy" : ""}`,
     oninput: () => { if (number.value !== "" && number.checkValidity()) warm(Number(number.value)); },
     onchange: () => { showNumber(); say(); },
   });
   const slider = h("input", {
-    type: "range", min: "0", max: "1", step: "0.005", "aria-label": `Temperature, ${COLDEST} to ${HOTTEST}`,
-    oninput: () => warm(fromSlider(Number(slider.value))),
+    type: "range", min: "0", max: "1", step: "0.005", "aria-label": `${Warmth}, ${COLDEST} to ${hottest}`,
+    oninput: () => warm(fromSlider(Number(slider.value), hottest)),
   });
   const greedy = h("button", { type: "button", onclick: () => { warm(0); showNumber(); say(); } }, "Greedy (0)");
   const line = svg("polyline", { class: "attn-curve" });
   const dot = h("i", { className: "attn-dot" });
-  const caption = `Entropy by temperature; dashed: ${format(mostBits, 2)} bits, `
+  const caption = `Entropy by ${warmth}; dashed: ${format(mostBits, 2)} bits, `
     + `all ${grouped(labels.length)} equally likely`;
   const curve = h("div", { className: "attn-plot", "aria-hidden": "true" },
     svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot);
-  const ticks = h("div", { className: "attn-ticks", "aria-hidden": "true" }, ...TICKS.map((t) => {
+  const marks = TICKS.filter((t) => t <= hottest);
+  const ticks = h("div", { className: "attn-ticks", "aria-hidden": "true" }, ...marks.map((t) => {
     const tick = h("span", {}, String(t));
-    tick.style.left = `${100 * toSlider(t)}%`;
+    tick.style.left = `${100 * toSlider(t, hottest)}%`;
     return tick;
   }));
   const list = h("ul", { className: editable ? "attn-bars attn-editable" : "attn-bars", role: "list" });
   const head = h("div", { className: editable ? "attn-head attn-editable" : "attn-head", "aria-hidden": "true" },
-    h("span", {}, "token"), h("span", {}, "logit"), h("span", {}, "probability (", h("i"), " at temperature 1)"));
+    h("span", {}, bar), h("span", {}, score),
+    h("span", {}, `${share} (`, h("i"), ` at ${warmth} 1)`));
   const readout = h("p", { className: "attn-readout" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
 
@@ -67,7 +75,8 @@ function render({ model, el }) {
     className: "attn attn-temperature", role: "group", "aria-label": title || "Softmax with temperature",
   }, ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, ...(contexts.length ? [context.node] : []),
-      h("label", { className: "attn-field" }, h("span", {}, "temperature"), number), greedy),
+      h("label", { className: "attn-field" }, h("span", {}, warmth), number),
+      ...(said("greedy", true) ? [greedy] : [])),
     h("p", { className: "attn-caption", "aria-hidden": "true" }, caption),
     curve, slider, ticks, readout, head, list, heard, state.bar);
 
@@ -97,7 +106,7 @@ function render({ model, el }) {
       const text = visible(labels[i]);
       const drag = editable ? [h("input", {
         type: "range", min: low, max: high, step: "any", disabled: !Number.isFinite(own[i]),
-        "aria-label": `Logit of ${text}`,
+        "aria-label": `${capital(score)} of ${text}`,
         oninput: (event) => edit(i, Number(event.target.value)),
       })] : [];
       return makeBar(i, text, drag);
@@ -110,8 +119,8 @@ function render({ model, el }) {
     const logit = h("span", { className: "attn-logit" }), value = h("b");
     const unseen = (words) => h("span", { className: "attn-heard" }, words);
     const item = h("li", {}, h("span", { className: "attn-label", title: text }, i < 0 ? text : token(text)),
-      ...drag, ...(i < 0 ? [logit] : [unseen(" logit "), logit]),
-      h("span", { className: "attn-track", "aria-hidden": "true" }, fill, mark), unseen(" probability "), value);
+      ...drag, ...(i < 0 ? [logit] : [unseen(` ${score} `), logit]),
+      h("span", { className: "attn-track", "aria-hidden": "true" }, fill, mark), unseen(` ${share} `), value);
     return { i, item, fill, mark, logit, value, drag: drag[0] };
   }
 
@@ -120,7 +129,7 @@ function render({ model, el }) {
     logits = unpack();
     unchanged = softmax(row(logits), 1);
     const points = Array.from({ length: POINTS + 1 }, (_, n) => {
-      const t = COLDEST * (HOTTEST / COLDEST) ** (n / POINTS);
+      const t = COLDEST * (hottest / COLDEST) ** (n / POINTS);
       return [100 * n / POINTS, height(entropy(softmax(row(logits), t)))];
     });
     line.setAttribute("points", points.map(([x, y]) => `${x.toFixed(2)},${y.toFixed(2)}`).join(" "));
@@ -131,8 +140,8 @@ function render({ model, el }) {
     const t = model.get("temperature"), z = row(logits), p = softmax(z, t), nats = entropy(p);
     context.list.selectedIndex = model.get("context");
     if (!number.matches(":focus")) showNumber();
-    slider.value = toSlider(t);
-    dot.style.left = `${100 * toSlider(t)}%`;
+    slider.value = toSlider(t, hottest);
+    dot.style.left = `${100 * toSlider(t, hottest)}%`;
     dot.style.top = `${height(nats)}%`;
     const set = ({ fill, mark, value }, now, then) => {
       fill.style.width = `${100 * now}%`;
@@ -144,7 +153,7 @@ function render({ model, el }) {
       set(bar, p[bar.i], unchanged[bar.i]);
       bar.logit.textContent = format(z[bar.i]);
       if (bar.drag) bar.drag.value = z[bar.i];
-      bar.drag?.setAttribute("aria-valuetext", `${format(z[bar.i])}, probability ${format(p[bar.i])}`);
+      bar.drag?.setAttribute("aria-valuetext", `${format(z[bar.i])}, ${share} ${format(p[bar.i])}`);
       rest -= p[bar.i];
       restThen -= unchanged[bar.i];
     }

@@ -55,6 +55,11 @@ class SoftmaxTemperature(Widget):
         labels: what each logit scores; any text, shown as text.
         temperature: where the slider starts; 0 is greedy.
         contexts: a name for each row of `[context, label]`.
+        context: the row that is shown first.
+        hottest: where the slider ends.
+        greedy: whether a button sets 0.
+        bar_label, score_label, share_label, context_label, temperature_label: what a bar, its
+            logit, its probability, a context and the temperature are called.
         top: how many bars at most; with more labels the largest are shown, in falling order, and
             the rest is one bar.
         editable: whether the reader may drag the logits.
@@ -74,6 +79,13 @@ class SoftmaxTemperature(Widget):
     context = traitlets.Int(0).tag(sync=True)
     top = traitlets.Int(10).tag(sync=True)
     editable = traitlets.Bool(False).tag(sync=True)
+    hottest = traitlets.Float(20.0).tag(sync=True)
+    greedy = traitlets.Bool(True).tag(sync=True)
+    bar_label = traitlets.Unicode("token").tag(sync=True)
+    score_label = traitlets.Unicode("logit").tag(sync=True)
+    share_label = traitlets.Unicode("probability").tag(sync=True)
+    context_label = traitlets.Unicode("context").tag(sync=True)
+    temperature_label = traitlets.Unicode("temperature").tag(sync=True)
 
     def __init__(
         self,
@@ -82,6 +94,14 @@ class SoftmaxTemperature(Widget):
         *,
         temperature: float | int = 1.0,
         contexts: Sequence[str] | None = None,
+        context: int = 0,
+        hottest: float | int = 20.0,
+        greedy: bool = True,
+        bar_label: str = "token",
+        score_label: str = "logit",
+        share_label: str = "probability",
+        context_label: str = "context",
+        temperature_label: str = "temperature",
         top: int = 10,
         editable: bool = False,
         title: str = "",
@@ -93,6 +113,14 @@ class SoftmaxTemperature(Widget):
             logits=as_array(logits, "logits"),
             labels=as_tokens(labels, "labels"),
             contexts=as_tokens([] if contexts is None else contexts, "contexts"),
+            context=context,
+            hottest=hottest,
+            greedy=greedy,
+            bar_label=bar_label,
+            score_label=score_label,
+            share_label=share_label,
+            context_label=context_label,
+            temperature_label=temperature_label,
             temperature=temperature,
             top=top,
             editable=editable,
@@ -104,6 +132,12 @@ class SoftmaxTemperature(Widget):
         if not 0 <= value < np.inf:
             raise WidgetError(f"temperature must be a number of at least 0, not {value}")
         return value
+
+    @traitlets.validate("hottest")
+    def _check_hottest(self, proposal: Any) -> float:
+        if not 1 < proposal["value"] <= 100:
+            raise WidgetError(f"hottest must be above 1 and at most 100, not {proposal['value']}")
+        return proposal["value"]
 
     @traitlets.validate("context")
     def _check_context(self, proposal: Any) -> int:
@@ -164,7 +198,7 @@ class SoftmaxTemperature(Widget):
         parts = [f"{len(self.labels)} labels"]
         if self.contexts:
             parts.append(f"{len(self.contexts)} contexts")
-        return ", ".join([*parts, f"temperature {self.temperature:g}"])
+        return ", ".join([*parts, f"{self.temperature_label} {self.temperature:g}"])
 
     def draw(self, figure: Figure) -> None:
         p = softmax(self.row(), self.temperature)
@@ -181,5 +215,6 @@ class SoftmaxTemperature(Widget):
         axis.set_yticks(range(len(values)), names, fontsize=8, parse_math=False)
         axis.invert_yaxis()
         axis.set_xlim(0, 1.1)
-        axis.set_xlabel(f"probability at temperature {self.temperature:g}", fontsize=9)
+        label = f"{self.share_label} at {self.temperature_label} {self.temperature:g}"
+        axis.set_xlabel(label, fontsize=9, parse_math=False)
         axis.spines[["top", "right"]].set_visible(False)
