@@ -29,6 +29,7 @@ from attnbook.widgets import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
+    CostCalculator,
     DecodingBench,
     Drawing,
     HeadChips,
@@ -774,11 +775,18 @@ def few_heads() -> dict[str, Any]:
     return {"maps": maps, "right": right, "steps": [0, 3, 9], "losses": [3, 2, 1], "scores": scores}
 
 
+def calculator(**options: Any) -> CostCalculator:
+    """What a CostCalculator needs at least."""
+    sizes = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
+    return CostCalculator({"six": sizes}, {"here": {"speed": 5e10, "bandwidth": 2e10}}, **options)
+
+
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b", "c"], title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
+        calculator(title="The finding"),
         DecodingBench(
             *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
         ),
@@ -800,6 +808,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "AttentionSheet(3 words, d 3, d_k 3, d_v 3: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
+        "CostCalculator(d 576, 6 blocks, 9 heads on 3, 1,024 tokens, 0 measured: The finding)",
         "DecodingBench(2 tokens of a prompt, up to 2 behind it: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",
         "HeadChips(2 heads, 3 checkpoints up to step 9: The finding)",

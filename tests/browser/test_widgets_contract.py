@@ -14,6 +14,7 @@ from attnbook.widgets import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
+    CostCalculator,
     DecodingBench,
     HeadChips,
     Laboratory,
@@ -214,6 +215,30 @@ def test_dial_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Reset").click()
     sent = page.evaluate("['q', 'k', 'i', 'j', 'theta', 'mode'].map(model.get)")
     assert sent == [[1.5, 0], [0, 1.5], 5, 3, 0.2, "rotate"]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_calculator_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    six = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
+    machines = {"here": {"speed": 1e10, "bandwidth": 1e10}}
+    errors = start(page, CostCalculator({"six": six}, machines, n=64, name="kept"), attached)
+    sizes = "['n', 'd_model', 'n_heads', 'n_kv_heads', 'cache', 'chart'].map(model.get)"
+    page.get_by_role("slider", name="tokens n").press("ArrowRight")
+    page.get_by_role("slider", name="width d").press("ArrowRight")  # 768 has other divisors
+    page.get_by_role("checkbox").click()
+    page.get_by_role("combobox", name="curves").select_option("memory")
+    assert page.evaluate(f"[...{sizes}, unsaved.size]") == [76, 768, 8, 2, False, "memory", 0]
+    page.evaluate("model.fromKernel('n', 1), model.fromKernel('batch', 7)")
+    page.evaluate(FRAME)
+    assert page.locator(".attn-value").all_text_contents()[:2] == ["1", "7"]
+    box = page.locator(".attn-graph").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 20)
+    assert page.evaluate("[model.get('n') > 120000, unsaved.size]") == [True, 0]
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate(sizes) == [64, 576, 9, 3, True, "operations"]
     finish(page, errors)
 
 

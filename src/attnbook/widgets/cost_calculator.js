@@ -47,7 +47,7 @@ const nearest = (list, x) => list.reduce((a, b) => (Math.abs(b - x) < Math.abs(a
 
 function render({ model, el }) {
   const title = model.get("title"), models = model.get("models"), machines = model.get("machines");
-  const names = Object.keys(models), makers = Object.keys(machines), points = model.get("points");
+  const points = model.get("points");
   const get = (...traits) => Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
   const chosen = () => get("n", ...SIZES, "batch", "cache", "speed", "bandwidth");
   const heads = (d) => divisors(d, 8), groups = (h_) => divisors(h_);
@@ -57,12 +57,13 @@ function render({ model, el }) {
     all.n_kv_heads = nearest(groups(all.n_heads), all.n_kv_heads);
     put(model, { ...traits, n_heads: all.n_heads, n_kv_heads: all.n_kv_heads });
   }
-  const is = (preset, traits) => preset && Object.entries(preset).every(([trait, x]) => traits[trait] === x);
+  const plain = ({ name, ...traits } = {}) => traits;
+  const is = (preset, traits) => Object.entries(plain(preset)).every(([trait, x]) => traits[trait] === x);
 
   // ---- elements
   const own = "as set below";
-  const kind = select("model", [...names, own], (k) => tell(models[names[k]] ?? {}));
-  const machine = select("machine", [...makers, own], (k) => tell(machines[makers[k]] ?? {}));
+  const kind = select("model", [...models.map(({ name }) => name), own], (k) => tell(plain(models[k])));
+  const machine = select("machine", [...machines.map(({ name }) => name), own], (k) => tell(plain(machines[k])));
   const bits = select("numbers", BYTES.map((b) => `of ${8 * b} bits`), (k) => tell({ size: BYTES[k] }));
   const check = h("input", { type: "checkbox", onchange: () => tell({ cache: check.checked }) });
   const octaves = (x, part = 1) => Math.round(part * Math.log2(x));
@@ -150,7 +151,7 @@ function render({ model, el }) {
   function chart(now) {
     const which = model.get("chart"), text = { operations: counted, memory: stored, time: timed }[which];
     const all = series(now), steps = Array.from({ length: 18 }, (_, k) => 2 ** k);
-    const ours = is(models[names[0]], now) && (which !== "time" || is(machines[makers[0]], now));
+    const ours = is(models[0], now) && (which !== "time" || is(machines[0], now));
     const measured = points.map((p) => ours && p.batch === now.batch
       && all.reduce((found, [, , read]) => found || (read?.(p) ?? 0), 0));
     const values = all.map(([, value]) => steps.map(value)), every = [...values.flat(), ...measured.filter(Boolean)];
@@ -182,15 +183,15 @@ function render({ model, el }) {
     const shown = measured.filter(Boolean).length, batches = [...new Set(points.map((p) => p.batch))].join(" or ");
     const near = shown || !points.length || (ours && points.some((p) => p.batch === now.batch));
     note.textContent = near ? (shown ? "Lines: computed. Rings: measured." : "")
-      : `Measured were ${names[0]} on ${makers[0]}, ${batches} texts at once: choose them to see the rings.`;
+      : `Rings show ${models[0].name} on ${machines[0].name}, ${batches} texts at once: choose these to see them.`;
   }
 
   function draw() {
     const now = chosen(), cost = stepCost(now), [computing, reading] = seconds(cost, now);
     const most = Math.max(computing, reading);
-    const named = (presets, list) => list.findIndex((name) => is(presets[name], now));
-    kind.list.selectedIndex = named(models, names) < 0 ? names.length : named(models, names);
-    machine.list.selectedIndex = named(machines, makers) < 0 ? makers.length : named(machines, makers);
+    const which = (presets) => [...presets, {}].findIndex((preset) => is(preset, now));
+    kind.list.selectedIndex = which(models);
+    machine.list.selectedIndex = which(machines);
     bits.list.selectedIndex = BYTES.indexOf(now.size);
     check.checked = now.cache;
     drawn.list.selectedIndex = CHARTS.indexOf(model.get("chart"));

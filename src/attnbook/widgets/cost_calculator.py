@@ -62,8 +62,8 @@ class CostCalculator(Widget):
 
     _esm, _css = _source.load("CostCalculator")
 
-    models = traitlets.Dict().tag(sync=True)
-    machines = traitlets.Dict().tag(sync=True)
+    models = traitlets.List(traitlets.Dict()).tag(sync=True)  # a page sorts what a Dict holds
+    machines = traitlets.List(traitlets.Dict()).tag(sync=True)
     points = traitlets.List(traitlets.Dict()).tag(sync=True)
     d_model = traitlets.Int(576).tag(sync=True)
     n_layers = traitlets.Int(30).tag(sync=True)
@@ -101,8 +101,8 @@ class CostCalculator(Widget):
         super().__init__(
             name=name,
             title=title,
-            models={key: dict(sizes) for key, sizes in models.items()},
-            machines={key: dict(speeds) for key, speeds in machines.items()},
+            models=[{"name": key, **sizes} for key, sizes in models.items()],
+            machines=[{"name": key, **speeds} for key, speeds in machines.items()],
             **{key: first[key] for key in (*SIZES, "speed", "bandwidth")},
             points=[dict(point) for point in points],
             n=n,
@@ -112,9 +112,9 @@ class CostCalculator(Widget):
         )
 
     @traitlets.validate("models")
-    def _check_models(self, proposal: Any) -> dict[str, dict[str, int]]:
-        for name, sizes in proposal["value"].items():
-            _check_sizes(sizes, f"models[{name!r}]: ")
+    def _check_models(self, proposal: Any) -> list[dict[str, Any]]:
+        for sizes in proposal["value"]:
+            _check_sizes(sizes, f"models[{sizes['name']!r}]: ")
         return proposal["value"]
 
     @traitlets.validate("points")
@@ -155,7 +155,7 @@ class CostCalculator(Widget):
         return proposal["value"]
 
     def content(self) -> bytes:
-        return f"{self.models} {[*self.machines]} {self.chart}".encode()
+        return f"{self.models} {len(self.machines)} {self.chart}".encode()
 
     def cost(self, **changes: Any) -> StepCost:
         """Operations and bytes of a step, with other sizes where some are given."""
@@ -205,7 +205,7 @@ class CostCalculator(Widget):
         axis.legend(fontsize=8)
 
 
-def _check_sizes(sizes: Mapping[str, int], where: str = "") -> None:
+def _check_sizes(sizes: Mapping[str, Any], where: str = "") -> None:
     d, layers, heads, groups, size = (sizes[name] for name in SIZES)
     if d not in WIDTHS:
         raise WidgetError(f"{where}d_model must be one of {WIDTHS}, not {d}")

@@ -1,0 +1,262 @@
+"""CostCalculator in Chromium, on a built page: its numbers are those of `costs.step_cost`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page
+
+from attnbook.costs import step_cost
+from attnbook.widgets import CostCalculator
+from attnbook.widgets.cost_calculator import COUNTS, STORE, scaled, timed
+from tests.browser.widget_pages import everywhere, settle, widget, work
+from tests.minibook import ROOT
+
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
+SIX: dict[str, Any] = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
+LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}
+HERE, FAST = {"speed": 4.5e10, "bandwidth": 1.8e10}, {"speed": 1e15, "bandwidth": 3e12}
+
+
+def point(n: int, batch: int, cache: bool) -> dict[str, Any]:
+    cost = step_cost(n, **{**SIX, "batch": batch, "cache": cache})
+    seconds = 1.5 * max(cost.seconds(**HERE))
+    return {"n": n, "batch": batch, "cache": cache, "operations": cost.operations} | {
+        "bytes": cost.cache,
+        "seconds": seconds,
+    }
+
+
+POINTS = [point(n, b, c) for n, b, c in ((16, 1, True), (64, 1, True), (64, 8, True))]
+POINTS += [point(n, 1, False) for n in (16, 64, 256)]
+
+
+def widgets() -> list[Any]:
+    models, machines = {"six blocks": SIX, "GPT-3": LARGE}, {"this computer": HERE, "fast": FAST}
+    return [
+        CostCalculator(models, machines, points=POINTS, n=64, title="Mostly reading", name="costs"),
+        CostCalculator({"large": LARGE}, {"fast": FAST}, n=131072, batch=1024, cache=False),
+    ]
+
+
+COSTS, LARGEST = range(2)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page(widgets())
+
+
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
+
+
+def says(**given: Any) -> list[str]:
+    """The numbers that a calculator must show."""
+    sizes = {"n": 64, **SIX, "batch": 1, "cache": True, **HERE, **given}
+    speeds = {name: sizes.pop(name) for name in HERE}
+    cost = step_cost(**sizes)
+    computing, reading = cost.seconds(**speeds)
+    most, least = max(computing, reading), min(computing, reading)
+    bound = "arithmetic" if computing > reading else "memory"
+    speed = f"at most {scaled(sizes['batch'] / most, COUNTS)} tokens a second"
+    return [
+        f"{scaled(cost.operations, COUNTS)} operations",
+        f"Bound by {bound}, {scaled(most / least, COUNTS)} to 1: {speed}",
+        *(scaled(x, STORE) for x in (cost.parameters, cost.cache, cost.scores)),
+        *(timed(x) for x in (computing, reading)),
+    ]
+
+
+def texts(calculator: Locator) -> list[str]:
+    settle(calculator.page)
+    found = [".attn-readout", ".attn-cost-row b"]
+    return [text for each in found for text in calculator.locator(each).all_text_contents()]
+
+
+def slider(calculator: Locator, name: str) -> Locator:
+    return calculator.get_by_role("slider", name=name, exact=True)
+
+
+def choose(calculator: Locator, name: str, option: str) -> None:
+    calculator.get_by_role("combobox", name=name).select_option(option)
+
+
+@everywhere
+def test_calculator_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    calculator = widget(open_page(**where), COSTS)
+    assert texts(calculator) == says()
+    slider(calculator, "tokens n").press("End")
+    assert texts(calculator) == says(n=131072)
+    slider(calculator, "tokens n").press("Home")
+    slider(calculator, "texts at once").press("End")
+    assert texts(calculator) == says(n=1, batch=1024)
+    slider(calculator, "blocks").press("ArrowRight")
+    slider(calculator, "key heads").press("ArrowRight")
+    assert texts(calculator) == says(n=1, batch=1024, n_layers=7, n_kv_heads=9)
+    slider(calculator, "query heads").press("Home")  # one head has one of keys
+    assert texts(calculator) == says(n=1, batch=1024, n_layers=7, n_heads=1, n_kv_heads=1)
+    slider(calculator, "width d").press("End")
+    sizes = {"n": 1, "batch": 1024, "n_layers": 7, "n_heads": 1, "n_kv_heads": 1, "d_model": 16384}
+    assert texts(calculator) == says(**sizes)
+    slider(calculator, "operations/s").press("Home")
+    slider(calculator, "bytes/s").press("End")
+    assert texts(calculator) == says(**sizes, speed=1e9, bandwidth=1e14)
+    spoken = slider(calculator, "blocks").get_attribute("aria-valuetext")
+    assert spoken == "7, bound by arithmetic"
+    calculator.get_by_role("button", name="Reset").click()
+    assert texts(calculator) == says()
+
+
+@everywhere
+def test_calculator_by_choice(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    calculator = widget(open_page(**where), COSTS)
+    check = calculator.get_by_role("checkbox", name="keys and values kept in a cache")
+    check.click()
+    assert texts(calculator) == says(cache=False)
+    heard = calculator.locator("[aria-live=polite]").text_content()
+    assert heard == says(cache=False)[1]
+    check.press("Space")
+    choose(calculator, "numbers", "of 8 bits")
+    model, machine = (calculator.get_by_role("combobox", name=n) for n in ("model", "machine"))
+    shown = "(list) => list.selectedOptions[0].text"
+    assert texts(calculator) == says(size=1)
+    assert model.evaluate(shown) == "as set below"
+    choose(calculator, "model", "GPT-3")
+    choose(calculator, "machine", "fast")
+    assert texts(calculator) == says(**LARGE, **FAST)
+    assert [model.evaluate(shown), machine.evaluate(shown)] == ["GPT-3", "fast"]
+    assert texts(widget(calculator.page, LARGEST)) == says(
+        **LARGE, **FAST, n=131072, batch=1024, cache=False
+    )
+
+
+def places(calculator: Locator, look: str) -> np.ndarray:
+    """Where the visible points of a kind are, x and y as shares from the lower left corner."""
+    settle(calculator.page)
+    script = """(all) => all.filter((e) => !e.hidden)
+      .map((e) => [parseFloat(e.style.left) / 100, 1 - parseFloat(e.style.top) / 100])"""
+    return np.array(calculator.locator(look).evaluate_all(script)).reshape(-1, 2)
+
+
+def curves(calculator: Locator) -> list[np.ndarray]:
+    settle(calculator.page)
+    every = calculator.locator("polyline.attn-cost-line")
+    texts = every.evaluate_all("(all) => all.map((e) => e.getAttribute('points'))")
+    tables = [np.array([p.split(",") for p in text.split()], float) / 100 for text in texts if text]
+    return [np.stack([table[:, 0], 1 - table[:, 1]], 1) for table in tables]
+
+
+@pytest.mark.parametrize("chart", ["operations", "memory", "time"])
+def test_curves_and_rings_are_where_the_formula_says(
+    open_page: Callable[..., Page], chart: str
+) -> None:
+    calculator = widget(open_page(), COSTS)
+    choose(calculator, "curves", chart)
+    of = widgets()[COSTS]
+    of.chart = chart
+    expected, drawn = list(of.curves().values()), curves(calculator)
+    measured = {"operations": 5, "memory": 2, "time": 2}[chart]  # of the batch of one
+    rings = places(calculator, ".attn-cost-ring")
+    assert len(rings) == measured
+    column = {"operations": "operations", "memory": "bytes", "time": "seconds"}[chart]
+    kept = [p for p in POINTS if p["batch"] == 1 and (p["cache"] or chart == "operations")]
+    every = np.array([*np.ravel(expected), *(p[column] for p in kept)], float)
+    low, high = np.floor(np.log10(every.min())), np.ceil(np.log10(every.max()) + 0.01)
+    assert len(drawn) == len(expected)
+    for line, values in zip(drawn, expected, strict=True):
+        assert np.allclose(line[:, 0], np.arange(18) / 17, atol=1e-3)
+        assert np.allclose(line[:, 1], (np.log10(values) - low) / (high - low), atol=1e-3)
+    for (x, y), p in zip(rings, kept, strict=True):
+        assert x == pytest.approx(np.log2(p["n"]) / 17, abs=1e-3)
+        assert y == pytest.approx((np.log10(p[column]) - low) / (high - low), abs=1e-3)
+    labels = calculator.locator(".attn-cost-end").all_text_contents()
+    assert [text for text in labels if text] == list(of.curves())
+
+
+def test_rings_are_shown_where_they_were_measured(open_page: Callable[..., Page]) -> None:
+    calculator = widget(open_page(), COSTS)
+    note = calculator.locator(".attn-cost-note")
+    slider(calculator, "texts at once").press("ArrowRight")
+    assert len(places(calculator, ".attn-cost-ring")) == 0
+    assert "six blocks on this computer, 1 or 8 texts at once" in (note.text_content() or "")
+    for _ in range(2):
+        slider(calculator, "texts at once").press("ArrowRight")
+    assert len(places(calculator, ".attn-cost-ring")) == 1
+    choose(calculator, "machine", "fast")
+    assert len(places(calculator, ".attn-cost-ring")) == 1  # operations are the same everywhere
+    choose(calculator, "curves", "time")
+    assert len(places(calculator, ".attn-cost-ring")) == 0
+
+
+def test_a_pointer_moves_along_the_curves(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    calculator = widget(page, COSTS)
+    graph = calculator.locator(".attn-graph")
+    graph.scroll_into_view_if_needed()
+    box = graph.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] * 10 / 17, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 12 / 17, box["y"] + 90, steps=3)
+    page.mouse.up()
+    n = int((calculator.locator(".attn-value").first.text_content() or "").replace(",", ""))
+    assert n == pytest.approx(4096, rel=0.05)
+    assert texts(calculator) == says(n=n)
+    x = places(calculator, ".attn-graph .attn-point:not(.attn-cost-ring)")[:, 0]
+    assert np.allclose(x, np.log2(n) / 17, atol=1e-3)
+
+
+@everywhere
+def test_a_link_restores_it(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    calculator = widget(page, COSTS)
+    slider(calculator, "tokens n").press("End")
+    choose(calculator, "model", "GPT-3")
+    calculator.get_by_role("checkbox").click()
+    choose(calculator, "curves", "time")
+    calculator.get_by_role("button", name="Copy link").click()
+    calculator.get_by_text("Link copied").wait_for()
+    fresh = widget(open_page("#" + page.url.split("#")[1], **where), COSTS)
+    assert texts(fresh) == says(**LARGE, n=131072, cache=False)
+    assert fresh.get_by_role("combobox", name="curves").input_value() == "time"
+    odd = "n:0;d_model:570;n_heads:5;n_kv_heads:7;n_layers:999;batch:-3;size:3;speed:1;chart:9"
+    fresh.page.evaluate(f"location.hash = '#w.costs={odd}'")  # what it can mean
+    sizes = {"n": 1, "d_model": 576, "n_heads": 4, "n_kv_heads": 4, "n_layers": 128, "size": 2}
+    assert texts(fresh) == says(**sizes, speed=1e9)
+    assert "NaN" not in fresh.evaluate("(root) => root.innerHTML")
+
+
+def test_a_drag_changes_little(open_page: Callable[..., Page]) -> None:
+    calculator = widget(open_page(), COSTS)
+    for name, most in (("tokens n", 68), ("blocks", 128)):
+        step = (
+            f"(n) => {{ node.value = (7 * n) % {most}; node.dispatchEvent(new Event('input')); }}"
+        )
+        counts = work(slider(calculator, name), step, moves=3)
+        assert 0 < max(counts) < 250  # one drawing a frame, however many moves
+    assert texts(calculator)[0].endswith("operations")
+
+
+@everywhere
+def test_a_page_holds_it(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= where["width"]
+    for control in page.locator(".attn button, .attn select, .attn input").all():
+        box = control.bounding_box()
+        assert box and box["height"] >= 32 and box["width"] >= 32
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any) -> None:
+    page = open_page(theme=theme)
+    page.add_script_tag(path=AXE)
+    found = page.evaluate(
+        """async () => (await axe.run(".attn", { resultTypes: ["violations"] })).violations
+          .map((fault) => [fault.id, ...fault.nodes.map((node) => node.html)])"""
+    )
+    assert found == []
