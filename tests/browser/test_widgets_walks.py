@@ -9,11 +9,13 @@ import torch
 from playwright.sync_api import Locator, Page
 
 from attnbook.seq2seq import GRUCell
-from attnbook.walks import decoder_step, gru_step, unrolled
+from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from attnbook.widgets import Drawing
 from tests.browser.test_site import AXE, SERIOUS
 from tests.browser.widget_pages import everywhere, settle, widget
 from tests.test_walks_seq2seq import WORDS, drawn, translator
+
+PAIR = ("deux", "trois")
 
 
 def walks() -> list[Drawing]:
@@ -22,6 +24,8 @@ def walks() -> list[Drawing]:
         decoder_step(translator("look"), WORDS, step=2, name="look-first"),
         unrolled(translator(), WORDS, name="unrolled"),
         gru_step(GRUCell(4, 7), torch.randn(4), torch.randn(7), name="gru-step"),
+        two_readers(translator("look", two_way=True).encoder, WORDS, name="two-readers"),
+        exchanged_states(translator("look"), WORDS, "two six five", "un", PAIR, name="exchanged"),
     ]
 
 
@@ -73,6 +77,20 @@ def test_weights_wait_for_the_question_and_show_their_numbers(
     assert written(drawing, "scores") == [f"{x:z.1f}".replace("-", "−") for x in scores]
     drawing.get_by_role("button", name="Next", exact=True).click()
     assert written(drawing, "weights") == [f"{x:.2f}" for x in weights]
+
+
+@everywhere
+def test_an_exchange_waits_for_a_guess(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    walk = WALKS[4]
+    drawing = widget(page_factory(f"{path}#w.exchanged=step:4", **where), 4)
+    assert written(drawing, "wrote1") == []
+    drawing.get_by_role("button", name="Show").click()
+    shares = [f"{share:.2f}" for share in walk.values("wrote1")]
+    seen = written(drawing, "wrote1")
+    assert [text for text in seen if text not in PAIR] == shares
+    assert written(drawing, "wrote2") == []
 
 
 @everywhere
