@@ -1,0 +1,38 @@
+"""The road of the first page: what its file holds, and that its tool still makes it."""
+
+import xml.etree.ElementTree as ET
+
+from tests.minibook import ROOT
+from tools import pictures
+
+FILE = ROOT / "book/figures/road.svg"
+NAMESPACE = {"svg": pictures.SVG}
+
+
+def test_the_road_is_what_its_tool_draws() -> None:
+    assert FILE.read_text("utf-8") == pictures.road(), "make it anew: python -m tools.pictures"
+
+
+def test_every_chapter_is_a_stop_in_its_order() -> None:
+    chapters = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
+    root = ET.fromstring(pictures.road())
+    stops = root.findall(".//svg:a", NAMESPACE)
+    assert [stop.get("href") for stop in stops] == [f"{name}.html" for name in chapters]
+    for n, stop in enumerate(stops, 1):
+        number, name, mends = (
+            "".join(each.itertext()) for each in stop.findall("svg:text", NAMESPACE)
+        )
+        assert number == str(n)
+        assert stop.get("aria-label") == f"{n}. {name}: {mends}"
+        assert (
+            len(stop.findall(".//svg:rect", NAMESPACE))
+            + len(stop.findall(".//svg:path", NAMESPACE))
+            > 3
+        )
+
+
+def test_stops_do_not_overlap() -> None:
+    for draw in pictures.SKETCHES:
+        for part in draw():
+            assert (part.width, part.height) == (pictures.WIDE, pictures.HIGH)
+    assert pictures.HIGH < pictures.STEP
