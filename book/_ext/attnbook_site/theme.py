@@ -19,6 +19,9 @@ LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICEN
 MENDED = {
     # myst-nb: the label hides the text that one sees, "Show code cell source"
     '<summary aria-label="Toggle hidden content">': "<summary>",
+    " code cell source</p>": " the code</p>",
+    " code cell output</p>": " the output</p>",
+    " code cell content</p>": " the code and its output</p>",
     # docutils: a list whose children are none of its items
     'role="doc-biblioentry"': 'role="listitem"',
 }
