@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
-from attnbook.drawing import SMALL, Part, arrow, bars, box, cells, grid, text
+from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, row, text
 from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
 from attnbook.walks._unrolled import check_layers
 from attnbook.widgets import Drawing, Step
@@ -114,7 +114,10 @@ def exchanged_states(
             states[0, j] = other.states[0, j]
             p = decoder(target, own._replace(states=states))[0, -1].softmax(-1)
             shares = p[decoder.vocab.encode([*answers])]
-            wrote = bars(answers, shares, name=f"wrote{j}", width=260)
+            name = f"wrote{j}"
+            wrote = cells(shares, "weight", name=name, digits=2, span=(0, 1), width=70)
+            said_by = [text(each, beside=name) for each in answers]
+            wrote = row(said_by[0], wrote, said_by[1])
             table += [_towers(f"mixed{j}", states[0], odd=j), wrote]
             links += [
                 arrow(f"own.{k}", f"mixed{j}.{k}", drawn=False) for k in range(len(said)) if k != j
