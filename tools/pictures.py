@@ -160,10 +160,12 @@ def road() -> str:
     ET.register_namespace("", SVG)
     root = ET.fromstring(picture.svg(alt, _source.still() + number))
     root.set("role", "group")  # in a picture no link could be reached
-    for n, (chapter, name, mends) in enumerate(STOPS):
+    for n, (chapter, _, _) in enumerate(STOPS):
         (group,) = root.iterfind(f".//*[@data-part='stop-{n}']")
         group.tag = f"{{{SVG}}}a"
-        group.attrib = {"href": f"{chapter}.html", "aria-label": f"{n + 1}. {name}: {mends}"}
+        group.attrib = {"href": f"{chapter}.html"}
+        for words in group.iterfind(f"{{{SVG}}}text"):
+            words.tail = " "  # or a screen reader hears one word
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
