@@ -73,7 +73,7 @@ def by_hand(model: Transformer) -> dict[str, Tensor]:
         x = x + fed
         states.append(x[PLACE])
         if n == LAYER:
-            found |= {"before": kept, "kept": kept, "own-sum": one, "cross-sum": two}
+            found |= {"before": kept, "own-sum": one, "cross-sum": two}
             found |= {"hidden": hidden, "fed": fed, "after": x}
             for kind, parts in (("own", own), ("cross", cross)):
                 found |= {f"{kind}-{name}": table for name, table in parts.items()}
@@ -105,7 +105,7 @@ def test_a_timeline_shows_what_the_model_computes() -> None:
         torch.testing.assert_close(shown, wanted, equal_nan=True, rtol=1e-4, atol=1e-4, msg=name)
     assert drawn(walk, "own-scores").isnan()[:, 0].tolist() == [False, False, False, True]
     allowed = [i for i in range(len(likely)) if i not in (likely.pad, likely.bos)]
-    best = sorted(allowed, key=lambda i: -float(logits[i]))[:4]
+    best = sorted(allowed, key=lambda i: -float(logits[i]))[:3]
     torch.testing.assert_close(drawn(walk, "logits")[:, 0], logits[best], rtol=1e-4, atol=1e-4)
     shares = logits.exp() / logits.exp().sum()
     torch.testing.assert_close(drawn(walk, "bars")[0], shares[best], rtol=1e-4, atol=1e-4)

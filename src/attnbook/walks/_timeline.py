@@ -13,7 +13,6 @@ from attnbook.drawing import (
     arrow,
     bars,
     box,
-    brace,
     cells,
     column,
     grid,
@@ -23,11 +22,11 @@ from attnbook.drawing import (
 )
 from attnbook.recording import calls
 from attnbook.transformer import Transformer
-from attnbook.walks._input import SHOWN, written_sum
+from attnbook.walks._input import written_sum
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 
-TOWER = 5  # numbers of a key or a value
+SHOWN, TOWER = 4, 4  # numbers of a vector, side by side, and of a key or a value
 
 
 def timeline(
@@ -38,14 +37,13 @@ def timeline(
     place: int,
     layer: int = 0,
     head: int = 0,
-    top: int = 4,
+    top: int = 3,
     **options: Any,
 ) -> Drawing:
     """One token of the target, from its id to the scores of the next: both attentions of a block.
 
     Args:
-        model: with the norm first ("pre") and positions that are added; of its vectors the first
-            `SHOWN` numbers are shown.
+        model: with the norm first ("pre") and positions that are added.
         source: a sentence of about five words.
         target: its translation, or the beginning of one, about five words.
         place: whose way is shown: 0 is the start token, 1 the first word of the target, and so on.
@@ -106,7 +104,6 @@ def timeline(
 
     links: list[Arrow] = []
     weights: dict[str, Tensor] = {}
-    scores: dict[str, Tensor] = {}
 
     def look(kind: str, path: str, asks: str, seen_words: list[str]) -> list[Any]:
         """The rows of an attention, and its arrows: query, keys, scores, weights, values, heads."""
@@ -117,8 +114,8 @@ def timeline(
         if mask is not None:
             rows = mask.expand(1, 1, len(ids), -1)
             e = e.masked_fill(~rows[0, 0, place], torch.nan)
-        scores[kind], weights[kind] = e, a
-        heads = got(f"{block}.{path}.out").chunk(config.n_heads)
+        weights[kind] = a
+        mixed = got(f"{block}.{path}.out").chunk(config.n_heads)[head]
         links.extend(
             [
                 arrow(asks, f"{kind}-query", "query"),
@@ -127,13 +124,8 @@ def timeline(
                 arrow(f"{kind}-scores", f"{kind}-weights", "weight", drawn=False),
                 arrow(f"{kind}-weights", f"{kind}-values", "weight", weights=a),
                 arrow(f"{kind}-values", f"{kind}-mixed", "value", weights=a),
-                arrow(f"{kind}-mixed", f"{kind}-this", "value", drawn=False),
             ]
         )
-        joint = [
-            cells(z[:4], "value", name=f"{kind}-{'this' if n == head else 'others'}", width=14)
-            for n, z in enumerate(heads)
-        ]
         asked = [
             column(text(word, size=SMALL, name=f"{kind}-words"), key, gap=3)
             for word, key in zip(seen_words, towers(f"{kind}-keys", k[0, head], "key"), strict=True)
@@ -151,9 +143,7 @@ def timeline(
                 gap=(4, 20),
             ),
             space(14),
-            [f"head {head + 1}", strip(f"{kind}-mixed", heads[head], "value")],
-            space(4),
-            brace(row(*joint, gap=6), f"{config.n_heads} heads side by side", name=f"{kind}-heads"),
+            [f"head {head + 1}", strip(f"{kind}-mixed", mixed, "value")],
             ["update", strip(f"{kind}-out", gave(f"{block}.{path}.out"))],
         ]
 
@@ -191,7 +181,6 @@ def timeline(
             *([[f"after block {layer}", strip("before", depth[layer])]] if layer else []),
             space(10),
             *look("own", "attention", start, said),
-            ["+ state", strip("kept", got(f"{block}.attention_norm"))],
             ["sum", strip("own-sum", got(f"{block}.cross_norm"))],
             space(10),
             *look("cross", "cross", "own-sum", words),
@@ -235,7 +224,7 @@ def timeline(
         arrow("source", "memory", "key", drawn=False),
         arrow("target." + str(place), "token", drawn=False),
         *(arrow(part, "state", drawn=False) for part in ("token", "position")),
-        *(arrow(part, "own-sum", drawn=False) for part in ("own-out", "kept")),
+        *(arrow(part, "own-sum", drawn=False) for part in ("own-out", start)),
         arrow("memory", "cross-keys", "key", drawn=False),
         arrow("cross-out", "cross-sum", drawn=False),
         *(arrow(part, "after", drawn=False) for part in ("fed", "cross-sum")),
@@ -271,7 +260,7 @@ def timeline(
             "own-query own-words own-keys",
         ),
         Step(
-            "Query times key, over the root, is a [score](own-scores). The causal mask crosses out"
+            "Query times key, over the root of their size, is a [score](own-scores). The causal mask crosses out"
             " what comes later.",
             "own-scores",
             ask=f"Which German tokens may “{said[place]}” look at?",
@@ -283,13 +272,12 @@ def timeline(
             "own-weights own-values own-mixed",
         ),
         Step(
-            "All [heads](own-others) side by side, times a fourth matrix, are an"
-            " [update](own-out).",
-            "own-heads own-out",
+            f"The answers of all {config.n_heads} heads, side by side, times a fourth matrix are an"
+            " [update](own-out) of the state.",
+            "own-out",
         ),
         Step(
-            "The update is added to the [state](kept) as it was: the [sum](own-sum).",
-            "kept own-sum",
+            f"The update is added to the [state]({start}) as it was: the [sum](own-sum).", "own-sum"
         ),
         Step(
             "Cross-attention: the sum makes a new [query](cross-query), but the [keys](cross-keys)"
@@ -308,9 +296,9 @@ def timeline(
             "cross-values cross-mixed",
         ),
         Step(
-            "Again all [heads](cross-others) make an [update](cross-out), and it is"
+            f"Again all {config.n_heads} heads make an [update](cross-out), and it is"
             " [added](cross-sum).",
-            "cross-heads cross-out cross-sum",
+            "cross-out cross-sum",
         ),
         Step(
             f"The feed-forward network makes [{len(hidden)} hidden numbers](hidden), of which"
