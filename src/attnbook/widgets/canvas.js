@@ -5,7 +5,8 @@ import { isDark } from "./ui.js";
 export const LEVELS = 65535; // a weight is a 16-bit count of 1/65535
 const FONTS = [13, 12, 11], PAD = 6, LARGEST_CELL = 44, TALLEST = 600;
 const GAP = 8; // between two maps side by side, as in the style sheet
-const LEAST = 11, SLID = 14, MOST_SLID = 48; // pixels of a cell beside another map, and in a map that slides; columns
+const NARROWEST = 11, SLID = 14; // pixels of a cell beside another map, and in a map that slides
+const MOST_SLID = 48; // columns
 
 // Colours and fonts as the page has them now.
 export function readTheme(root) {
@@ -38,12 +39,12 @@ function wrap(ctx, text, longest) {
 }
 
 // Where things lie on a canvas at most `width` CSS pixels wide. Of two maps, side by side where that leaves cells of
-// LEAST pixels, the second has no row labels. Labels shrink before one is dropped, and a map that may slide grows.
+// NARROWEST pixels, the second has no row labels. Labels shrink before one is dropped, and a map that may slide grows.
 export function layout(ctx, width, rows, columns, names, theme, { maps = 1, slide = false } = {}) {
   for (const abreast of maps > 1 ? [true, false] : [false]) {
     for (const font of FONTS) {
       const at = arrange(ctx, width, rows, columns, names, theme, font, abreast);
-      if (at.fits && (!abreast || at.w >= LEAST)) return at;
+      if (at.fits && (!abreast || at.w >= NARROWEST)) return at;
     }
   }
   const slides = slide && columns.length <= MOST_SLID ? SLID : 0;

@@ -40,9 +40,9 @@ export function largest(values, n) {
 
 // Temperature on a slider of equal steps in log t, from 0.05 to the hottest, 20 where nothing else is said.
 export const COLDEST = 0.05, HOTTEST = 20;
-const span = (hottest) => Math.log(hottest / COLDEST);
-export const toSlider = (t, hottest = HOTTEST) => within(Math.log(t / COLDEST) / span(hottest), 0, 1);
-export const fromSlider = (x, hottest = HOTTEST) => Number((COLDEST * Math.exp(span(hottest) * x)).toPrecision(3));
+const breadth = (hottest) => Math.log(hottest / COLDEST);
+export const toSlider = (t, hottest = HOTTEST) => within(Math.log(t / COLDEST) / breadth(hottest), 0, 1);
+export const fromSlider = (x, hottest = HOTTEST) => Number((COLDEST * Math.exp(breadth(hottest) * x)).toPrecision(3));
 
 // Which of 256 colours a level gets when the deepest stands for the level `most`.
 export const shade = (level, most) => Math.floor((256 * level) / (most + 1));
