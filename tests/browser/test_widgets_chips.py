@@ -65,7 +65,7 @@ def expected(at: int, off: set[int], mean: bool = False) -> list[list[str]]:
         best = max(scores, key=lambda name: scores[name])
         on = head not in off
         name = f"head {head + 1}{'' if on else ': off'}"
-        without = f"{'without' if on else 'with'} it {right(at, *(off ^ {head}), mean=mean)}"
+        without = f"{'without' if on else 'with'} {right(at, *(off ^ {head}), mean=mean)}"
         rows.append([name, f"{best} {scores[best]:.2f}", without])
     return rows
 
@@ -134,8 +134,8 @@ def test_the_curve_is_dragged_and_a_link_restores(
     assert readout(node).split(" (")[0].endswith(f"without heads 1, 4 {right(2, 0, 3, mean=True)}")
     box = node.locator(".attn-graph").bounding_box()
     assert box
-    page.mouse.click(box["x"] + 0.52 * box["width"], box["y"] + 20)  # nearest: step 50 of 100
-    assert readout(node).startswith("Step 50: loss 0.50")
+    page.mouse.click(box["x"] + 0.52 * box["width"], box["y"] + 20)  # nearest: the fourth of six
+    assert readout(node).startswith("Step 30: loss 0.75")
     line = node.locator("polyline.chips-loss").get_attribute("points") or ""
     heights = [float(point.split(",")[1]) for point in line.split()]
     assert np.allclose(heights, [100 * (1 - x / 2.75) for x in CHIPS.losses], atol=0.01)

@@ -37,14 +37,13 @@ function render({ model, el }) {
   const lines = [curve("chips-right"), curve("chips-loss")];
   const graph = plot(...lines);
   graph.append(...dots);
-  const x = (checkpoint) => (steps[checkpoint] - steps[0]) / (steps[last] - steps[0]);
-  const far = (n, to) => Math.abs(x(n) - to);
-  follow(graph, (to) => go(steps.reduce((best, _, n) => (far(n, to) < far(best, to) ? n : best), 0)));
+  const x = (checkpoint) => checkpoint / last; // checkpoints stand evenly, whatever their steps
+  follow(graph, (to) => go(Math.round(to * last)));
   const ticks = axis([0, 0.5, 1].map((to) => {
-    const step = Math.round(steps[0] + to * (steps[last] - steps[0]));
-    return [to, to === 1 ? `step ${step}` : String(step)];
+    const n = Math.round(to * last);
+    return [x(n), to === 1 ? `step ${steps[n]}` : String(steps[n])];
   }));
-  const time = slider("training", { min: 0, max: last, step: 1 }, go);
+  const time = slider("step", { min: 0, max: last, step: 1 }, go);
   const play = h("button", { type: "button", onclick: () => (timer ? stop() : start()) });
   const instead = select("A silenced head leaves", ["nothing", "its mean"], (n) => {
     put(model, { mean: n === 1 });
@@ -123,7 +122,7 @@ function render({ model, el }) {
       node.setAttribute("aria-pressed", String(on));
       name.textContent = `head ${head + 1}${on ? "" : ": off"}`;
       score.textContent = `${best} ${format(value, 2)}`;
-      without.textContent = `${on ? "without it" : "with it"} ${format(share(n, toggled(head)), 2)}`;
+      without.textContent = `${on ? "without" : "with"} ${format(share(n, toggled(head)), 2)}`;
       if (colours) paint(canvas, head);
     });
     readout.replaceChildren(...says());
@@ -131,7 +130,7 @@ function render({ model, el }) {
     lines.forEach((line, k) => trace(line, steps.map((_, checkpoint) => [x(checkpoint), heights[k](checkpoint)])));
     dots.forEach((node, k) => move(node, x(n), heights[1 - k](n)));
     const spoken = `step ${steps[n]}, loss ${format(losses[n], 2)}, right ${format(share(n, off), 2)}`;
-    time.set(n, `step ${steps[n]}`, spoken);
+    time.set(n, String(steps[n]), spoken);
     play.textContent = timer ? "Pause" : "Play";
     instead.list.selectedIndex = Number(model.get("mean"));
     all.ariaDisabled = !off.length; // disabled, it would lose the focus
