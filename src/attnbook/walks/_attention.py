@@ -114,7 +114,8 @@ def attention_row(
     two = weights.argsort(descending=True)[:2]
     steps = [
         Step(
-            f"{n} words, each a vector x of {d} numbers. We follow [one](x): “{word}”.", "words x"
+            f"There are {n} words, each a vector of {d} numbers. We follow [x](x) of “{word}”.",
+            "words x",
         ),
         Step(
             f"[x](x) times the matrix W_Q gives the [query](query): what “{word}” asks for.",
@@ -126,8 +127,8 @@ def attention_row(
             "keys",
         ),
         Step(
-            f"Query times key is a [score](scores). For {fits}: {times(q, k[best])} ="
-            f" [{_brief(scores[best], 1)}](scores.{best}).",
+            f"[Query](query) times [key](keys) is a [score](scores). For {fits}:"
+            f" {times(q, k[best])} = [{_brief(scores[best], 1)}](scores.{best}).",
             "scores",
             ask=f"A large product means a good fit. Which key fits the query of “{word}” best?",
         ),
@@ -145,8 +146,8 @@ def attention_row(
             "Each word's own x times W_V gives its [value](values): what it hands over.", "values"
         ),
         Step(
-            "The [output](out) is the sum of the [values](values), each times its weight. Its first"
-            f" number: {times(weights[two], v[two, 0])}{' + …' * (n > 2)} ="
+            "The [output](out) is the sum of the [values](values), each times its"
+            f" [weight](weights). Its first number: {times(weights[two], v[two, 0])}{' + …' * (n > 2)} ="
             f" [{_brief(out[0])}](out.0).",
             "out",
         ),
@@ -154,8 +155,8 @@ def attention_row(
     if outputs:
         steps.append(
             Step(
-                f"The numbers of the output stand for {', '.join(outputs)}. The largest is"
-                f" [{_brief(out[top])}](out.{top}): “{word}” means {outputs[top]}.",
+                f"The numbers of the [output](out) stand for {', '.join(outputs)}. The largest is"
+                f" {_brief(out[top])}: “{word}” means {outputs[top]}.",
                 ask=f"The numbers stand for {', '.join(outputs)}. What does “{word}” mean?",
             )
         )
