@@ -147,8 +147,8 @@ def attention_row(
         ),
         Step(
             "The [output](out) is the sum of the [values](values), each times its"
-            f" [weight](weights). Its first number: {times(weights[two], v[two, 0])}{' + …' * (n > 2)} ="
-            f" [{_brief(out[0])}](out.0).",
+            f" [weight](weights). Its first number: {times(weights[two], v[two, 0])}"
+            f"{' + …' * (n > 2)} = [{_brief(out[0])}](out.0).",
             "out",
         ),
     ]
