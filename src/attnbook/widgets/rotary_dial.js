@@ -139,8 +139,9 @@ function render({ model, el }) {
       drawArrow(arrow, now[n]);
       label.textContent = `${"qk"[n]}${lower(positions()[n])} ${words[n]}`.trim();
       const half = words[n] ? 0.08 * label.textContent.length : 0, edge = EDGE - half; // half of its width
-      const across = x + x * out * (1 + 3 * half) - y * aside;
-      set(label, { x: within(across, -edge, edge), y: -y - y * out - x * aside });
+      const far = words[n] ? 1.9 : 1; // words stand clear of the handle
+      const across = x + x * out * (far + 3 * half) - y * aside;
+      set(label, { x: within(across, -edge, edge), y: -y - far * y * out - x * aside });
       move(handle, 0.5 + v[0] / (2 * EDGE), 0.5 + v[1] / (2 * EDGE));
       const here = v.map((part) => format(part, 2)).join(", ");
       handle.setAttribute("aria-label", `${"qk"[n]} at ${here}; arrow keys move it`);
