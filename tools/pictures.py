@@ -6,12 +6,14 @@ With `--screenshot` it also photographs the first page of the built site (`make 
 import argparse
 import functools
 import http.server
+import io
 import threading
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from attnbook.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial, text_width
 from attnbook.picture import Picture
@@ -169,13 +171,18 @@ def road() -> str:
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
 def screenshot(site: Path, file: Path) -> None:
     """The first page as one sees it first."""
     from playwright.sync_api import sync_playwright
 
     from tools import chromium
 
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+    handler = functools.partial(QuietHandler, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as playwright:
@@ -184,9 +191,12 @@ def screenshot(site: Path, file: Path) -> None:
         page.goto(f"http://127.0.0.1:{server.server_port}/book/index.html")
         page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
         page.evaluate("document.fonts.ready")
-        page.screenshot(path=file)
+        page.wait_for_timeout(500)  # the theme's script and its shadows
+        shot = Image.open(io.BytesIO(page.screenshot()))
         browser.close()
     server.shutdown()
+    few = shot.convert("RGB").quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    few.save(file, optimize=True)
 
 
 def main() -> None:
