@@ -199,7 +199,7 @@ def test_diagram_wires_meet_what_they_join(open_page: Callable[..., Page], width
             }"""
         )
         heads = [(part, *map(float, d.split("M")[2].split("l")[0].split())) for part, d in wires]
-        for kind, count in (("residual", 5), ("cross-attention", 1), ("", 22 - 5 * (n == POST))):
+        for kind, count in (("residual", 5), ("cross-attention", 1), ("", 24 - 7 * (n == POST))):
             assert [part for part, *_ in heads].count(kind) == count
         (cross,) = {left for part, left, *_ in boxes if part == "cross-attention"}
         (x,) = {x for part, x, _ in heads if part == "cross-attention"}

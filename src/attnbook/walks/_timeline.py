@@ -26,7 +26,7 @@ from attnbook.walks._input import written_sum
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 
-SHOWN, TOWER = 4, 4  # numbers of a vector, side by side, and of a key or a value
+SHOWN, TOWER = 4, 3  # numbers of a vector, side by side, and of a key or a value
 
 
 def timeline(
@@ -99,7 +99,7 @@ def timeline(
 
     def towers(name: str, table: Tensor, role: str) -> list[Part]:
         high = float(table[:, :TOWER].abs().max())
-        look = {"down": True, "span": (-high, high), "width": 24, "height": 7}
+        look = {"down": True, "span": (-high, high), "width": 24, "height": 9}
         return [cells(x[:TOWER], role, name=name, **look) for x in table]
 
     links: list[Arrow] = []
@@ -260,8 +260,8 @@ def timeline(
             "own-query own-words own-keys",
         ),
         Step(
-            "Query times key, over the root of their size, is a [score](own-scores). The causal mask crosses out"
-            " what comes later.",
+            "Query times key, over the root of their size, is a [score](own-scores). The causal"
+            " mask crosses out what comes later.",
             "own-scores",
             ask=f"Which German tokens may “{said[place]}” look at?",
         ),

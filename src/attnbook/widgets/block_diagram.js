@@ -62,8 +62,9 @@ function render({ model, el }) {
     const sublayers = layers.map(sublayer);
     const stack = h("div", { className: "attn-stack" }, ...sublayers.flat());
     stack.dataset.times = `× ${model.get("n_layers")}`;
-    const node = h("div", { className: "attn-tower" }, ...bottom, stack, ...top);
-    return { node, sublayers, steps: [...bottom, ...sublayers.flat(), ...top] };
+    const last = [...(pre ? [norm()] : []), ...top]; // nothing has normalised the sum of pre-norm's layers
+    const node = h("div", { className: "attn-tower" }, ...bottom, stack, ...last);
+    return { node, sublayers, steps: [...bottom, ...sublayers.flat(), ...last] };
   }
   const output = words("encoder output");
   const encoder = tower("source words",
