@@ -30,7 +30,7 @@ def calculator(**options: Any) -> CostCalculator:
     ("options", "says"),
     [
         ({"models": {}}, "models must have d_model, n_layers, n_heads, n_kv_heads, size each"),
-        ({"models": {"a": {**SMALL, "d_ff": 4}}}, "n_kv_heads, size each, not ['a']"),
+        ({"models": {"a": {**SMALL, "d_ff": 4}}}, "n_kv_heads, size each, not {'a'"),
         ({"machines": {"b": {"speed": 1e10}}}, "machines must have speed, bandwidth each, not"),
         ({"models": {"a": {**SMALL, "d_model": 577}}}, "models['a']: d_model must be one of"),
         ({"models": {"a": {**SMALL, "n_layers": 129}}}, "n_layers must be 1..128, not 129"),

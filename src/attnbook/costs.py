@@ -74,7 +74,7 @@ class StepCost(NamedTuple):
             speed: operations a second.
             bandwidth: bytes a second.
 
-        Source: Williams et al. 2009, section 2 (the roofline model).
+        Source: Williams et al. 2009 (the roofline model).
         """
         return self.operations / speed, (self.parameters + self.cache) / bandwidth
 

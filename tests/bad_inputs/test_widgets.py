@@ -15,6 +15,7 @@ from attnbook.widgets import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
+    CostCalculator,
     DecodingBench,
     LossSurface,
     PositionExplorer,
@@ -33,6 +34,7 @@ RUN = {
     "exact": [0.5],
     "translations": [["zwei", "two", "two"]],
 }
+SIZES = {"d_model": 64, "n_layers": 1, "n_heads": 2, "n_kv_heads": 1, "size": 4}
 NUMBERS = "must be a full array of numbers"
 TRAIT = "trait of .* expected"  # what traitlets says of a wrong type
 NAME = "name must be like 'learnt-map' .a-z, 0-9, hyphens., not"
@@ -57,6 +59,11 @@ def diagram(**options: Any) -> BlockDiagram:
 
 def surface(**options: Any) -> LossSurface:
     return LossSurface(**{"surfaces": np.ones((2, 3, 3)), "names": ["a", "b"], **options})
+
+
+def calculator(**options: Any) -> CostCalculator:
+    given = {"models": {"a": SIZES}, "machines": {"b": {"speed": 1e10, "bandwidth": 1e10}}}
+    return CostCalculator(**{**given, **options})
 
 
 def bench(**options: Any) -> DecodingBench:
@@ -224,6 +231,19 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (RotaryDial, {"theta": "wide"}, f"'theta' {TRAIT} a float, not the str 'wide'"),
     (RotaryDial, {"mode": "turn"}, "mode must be 'rotate' or 'add', not 'turn'"),
     (RotaryDial, {"mode": 1}, f"'mode' {TRAIT} a unicode string, not the int 1"),
+    (calculator, {"models": None}, "models must have d_model, n_layers, .* each, not None"),
+    (calculator, {"models": {"a": 3}}, "models must have d_model, n_layers, .* each, not {'a': 3}"),
+    (
+        calculator,
+        {"models": {"a": {**SIZES, "d_model": "64"}}},
+        f"'d_model' {TRAIT} an int, not the str '64'",
+    ),
+    (calculator, {"machines": [1]}, r"machines must have speed, bandwidth each, not \[1\]"),
+    (calculator, {"points": 3}, "points must be a list of measurements, not 3"),
+    (calculator, {"points": [3]}, "points must have n, batch, .* each, not {}"),
+    (calculator, {"n": "3"}, f"'n' {TRAIT} an int, not the str '3'"),
+    (calculator, {"cache": "yes"}, f"'cache' {TRAIT} a boolean, not the str 'yes'"),
+    (calculator, {"chart": 1}, f"'chart' {TRAIT} a unicode string, not the int 1"),
 ]
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from attnbook.costs import StepCost, step_cost
 from attnbook.widgets import _source
-from attnbook.widgets._widget import Widget, WidgetError, format_number
+from attnbook.widgets._widget import Widget, WidgetError, as_list, format_number
 
 WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES = (
     _source.constant("cost_calculator.js", name)
@@ -94,9 +94,9 @@ class CostCalculator(Widget):
             ("models", models, [*SIZES]),
             ("machines", machines, ["speed", "bandwidth"]),
         ):
-            wrong = [each for each in given if sorted(given[each]) != sorted(keys)]
-            if wrong or not given:
-                raise WidgetError(f"{what} must have {', '.join(keys)} each, not {wrong or 'none'}")
+            named = given if isinstance(given, Mapping) else {}
+            if not named or any(set(_mapping(each)) != set(keys) for each in named.values()):
+                raise WidgetError(f"{what} must have {', '.join(keys)} each, not {given!r:.80}")
         first = {**next(iter(models.values())), **next(iter(machines.values()))}
         super().__init__(
             name=name,
@@ -104,7 +104,7 @@ class CostCalculator(Widget):
             models=[{"name": key, **sizes} for key, sizes in models.items()],
             machines=[{"name": key, **speeds} for key, speeds in machines.items()],
             **{key: first[key] for key in (*SIZES, "speed", "bandwidth")},
-            points=[dict(point) for point in points],
+            points=[dict(_mapping(point)) for point in as_list(points, "points", "measurements")],
             n=n,
             batch=batch,
             cache=cache,
@@ -120,7 +120,8 @@ class CostCalculator(Widget):
     @traitlets.validate("points")
     def _check_points(self, proposal: Any) -> list[dict[str, Any]]:
         for point in proposal["value"]:
-            if set(point) != set(POINT) or not all(map(math.isfinite, point.values())):
+            real = all(isinstance(x, int | float) and math.isfinite(x) for x in point.values())
+            if set(point) != set(POINT) or not real:
                 raise WidgetError(f"points must have {', '.join(POINT)} each, not {point}")
         return [
             {key: kind(point[key]) for key, kind in POINT.items()} for point in proposal["value"]
@@ -203,6 +204,10 @@ class CostCalculator(Widget):
         )
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=8)
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def _check_sizes(sizes: Mapping[str, Any], where: str = "") -> None:
