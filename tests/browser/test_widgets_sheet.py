@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import AttentionSheet
+from attnbook.walks import attention_row
+from attnbook.widgets import AttentionSheet, Drawing
+from tests.browser.test_widgets_walks import written
 from tests.browser.widget_pages import everywhere, settle, widget, work
 from tests.minibook import ROOT
 
@@ -44,9 +47,16 @@ def many() -> AttentionSheet:
     return AttentionSheet(x, w_q, w_k, w_v, tokens, mask=True, name="many")
 
 
+def last_row() -> Drawing:
+    """The last row of the sheet, step by step."""
+    names = ("x", "w_q", "w_k", "w_v")
+    x, q, k, v = (torch.tensor(getattr(sheet(), name), dtype=torch.double) for name in names)
+    return attention_row(x, q, k, v, SENTENCE, outputs=["cat", "dog", "cow"], name="row")
+
+
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
-    return widget_page([sheet(), many()])
+    return widget_page([sheet(), many(), last_row()])
 
 
 @pytest.fixture
@@ -127,6 +137,32 @@ def test_a_touch_shows_what_made_a_cell(open_page: Callable[..., Page], where: A
     assert marked(node, "attn-first") == ["scores.3.2"]
     assert marked(node, "attn-second") == ["scores.3.0", "scores.3.1", "scores.3.3"]
     assert node.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
+@everywhere
+def test_a_row_step_by_step_has_the_numbers_of_the_sheet(
+    open_page: Callable[..., Page], where: Any
+) -> None:
+    page = open_page("#w.row=step:3", **where)
+    drawing, numbers = widget(page, 2), shown(widget(page, 0))
+
+    def alike(part: str, block: str, row: slice) -> bool:  # up to how a half is rounded
+        there = [number(text) for line in numbers[block][row] for text in line]
+        here = [number(text) for text in written(drawing, part)]
+        return len(here) == len(there) and np.allclose(here, there, rtol=0, atol=0.011)
+
+    last, every = slice(3, 4), slice(None)
+    drawing.get_by_role("button", name="Next", exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert alike("query", "q", last)
+    assert alike("keys", "k", every)
+    assert written(drawing, "scores") == written(drawing, "weights") == []  # it asks first
+    for _ in range(7):  # two of them show what was asked for
+        page.keyboard.press("ArrowRight")
+    settle(page)
+    assert drawing.locator(".draw-unseen").count() == 0
+    assert alike("weights", "weights", last)
+    assert alike("values", "v", every) and alike("out", "out", last)
 
 
 @everywhere
