@@ -236,7 +236,7 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (
         calculator,
         {"models": {"a": {**SIZES, "d_model": "64"}}},
-        f"'d_model' {TRAIT} an int, not the str '64'",
+        r"models\['a'\]: d_model must be a whole number, not '64'",
     ),
     (calculator, {"machines": [1]}, r"machines must have speed, bandwidth each, not \[1\]"),
     (calculator, {"points": 3}, "points must be a list of measurements, not 3"),

@@ -97,6 +97,8 @@ class CostCalculator(Widget):
             named = given if isinstance(given, Mapping) else {}
             if not named or any(set(_mapping(each)) != set(keys) for each in named.values()):
                 raise WidgetError(f"{what} must have {', '.join(keys)} each, not {given!r:.80}")
+        for each, sizes in models.items():
+            _check_sizes(sizes, f"models[{each!r}]: ")
         first = {**next(iter(models.values())), **next(iter(machines.values()))}
         super().__init__(
             name=name,
@@ -211,6 +213,9 @@ def _mapping(given: Any) -> Mapping[str, Any]:
 
 
 def _check_sizes(sizes: Mapping[str, Any], where: str = "") -> None:
+    for name in SIZES:
+        if not isinstance(sizes[name], int):
+            raise WidgetError(f"{where}{name} must be a whole number, not {sizes[name]!r}")
     d, layers, heads, groups, size = (sizes[name] for name in SIZES)
     if d not in WIDTHS:
         raise WidgetError(f"{where}d_model must be one of {WIDTHS}, not {d}")
