@@ -202,7 +202,7 @@ def test_explorer_turns_its_hands(open_page: Callable[..., Page], where: dict[st
     assert bits.text_content() == "Position 41 in binary: 0101001"
     assert bits.locator("b").text_content() == "1"  # flipped since 40
     turned = explorer.locator(".attn-positions-clock path").evaluate_all(
-        "(all) => all.map((node) => Number(node.getAttribute('transform').match(/[0-9.]+/)[0]))"
+        "(all) => all.map((node) => Number(node.getAttribute('transform').match(/-?[0-9.]+/)[0]))"
     )
     assert np.allclose(np.radians(turned), 41 / 1e4 ** (np.array(HANDS) / 32), atol=1e-3)
     explorer.locator(".attn-positions-clock").nth(5).click()
