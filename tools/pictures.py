@@ -21,19 +21,19 @@ from attnbook.widgets import _source
 from tools.notebooks import ROOT
 
 FIGURES = ROOT / "book/figures"
-TITLE = "What each stop mends, and how"
-STOPS = [  # chapter, its name on the road, what it mends
-    ("01_seq2seq", "One vector", "rules: learn to translate from examples"),
-    ("02_attention", "Attention", "forgetting: look back at every word"),
-    ("03_self_attention", "Self-attention", "waiting: read all words at once"),
-    ("04_positions", "Positions", "lost order: each word says where it stands"),
-    ("05_heads", "Many heads", "a single look: several, side by side"),
-    ("06_transformer", "The Transformer", "patchwork: one block, stacked"),
-    ("07_what_it_buys", "What it buys", "doubt: race it, count what it costs"),
-    ("08_bert", "BERT", "few labels: hide words, read both sides"),
-    ("09_gpt", "GPT", "silence: guess the next word, write on"),
-    ("10_sampling", "Sampling", "dull loops: draw, within limits"),
-    ("11_prompting", "Prompting", "a model for each task: ask in words"),
+TITLE = "The road: what was wrong, what mends it"
+STOPS = [  # chapter, its name on the road, what was wrong and what mends it
+    ("01_seq2seq", "One vector", "one network reads, another one writes"),
+    ("02_attention", "Attention", "one vector forgets: look back at every word"),
+    ("03_self_attention", "Self-attention", "reading in turn waits: read all at once"),
+    ("04_positions", "Positions", "order is lost: each word says where it is"),
+    ("05_heads", "Many heads", "one look is too few: several side by side"),
+    ("06_transformer", "The Transformer", "one block of all these parts, stacked"),
+    ("07_what_it_buys", "What it buys", "is it better? race it, count the cost"),
+    ("08_bert", "BERT", "labels are few: hide words, read both sides"),
+    ("09_gpt", "GPT", "to write: guess the next word, then again"),
+    ("10_sampling", "Sampling", "the likeliest text loops: draw, within limits"),
+    ("11_prompting", "Prompting", "a new task needs no training: ask in words"),
 ]
 WIDE, HIGH, STEP = 62, 30, 37  # of a sketch, from stop to stop
 WHOLE, LEFT, TOP = 352, 100, 23  # of the road; where words and stops begin
