@@ -53,7 +53,7 @@ def heads_step(
     asks = tokens[at]
 
     def strip(name: str, vector: Tensor, role: str, shown: int = WHOLE) -> Part:
-        return row(cells(vector[:shown], role, name=name, digits=2, width=34), "…", gap=3)
+        return row(cells(vector[:shown], role, name=name, digits=2, width=36), "…", gap=3)
 
     def halves(name: str, vector: Tensor, role: str) -> Part:
         return row(*(strip(name, half, role, TOWER) for half in vector.chunk(2)), gap=14)
