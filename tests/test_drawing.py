@@ -15,6 +15,7 @@ from attnbook.drawing import (
     DEEPEST,
     FAINTEST,
     ROLES,
+    SMALL,
     WIDTH,
     Part,
     arrow,
@@ -82,13 +83,15 @@ def test_hands_of_a_dial_point_as_their_numbers_say() -> None:
     assert np.array_equal(picture.values("both"), hands)
     (whole,), (q, k) = picture.find("both"), picture.find("both.*")
     assert [q.part.role, k.part.role] == ["query", "key"]
-    rim, middle = 64 - 14, np.array([64, 64])
+    wide, middle = text_width("k", SMALL), np.array([64, 64])
+    rim = 64 - 5 - wide
     for place, hand in ((q, hands[0]), (k, hands[1])):
         inside: Any = place.part.inside
         line, head, label = inside
         tip = middle + rim * hand * [1, -1]
         assert np.allclose(line.points, [middle, tip]) and np.allclose(head.points[1], tip)
-        assert np.allclose([label.x, label.y], tip + 9 * hand * [1, -1] / np.hypot(*hand))
+        way = hand * [1, -1] / np.hypot(*hand)
+        assert np.allclose([label.x, label.y], tip + (8 + wide / 2 * abs(way[0])) * way)
     strokes: Any = whole.part.inside[:2]
     circle, arc = strokes
     for stroke, radius in ((circle, rim), (arc, 0.3 * rim)):

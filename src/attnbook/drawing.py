@@ -265,7 +265,8 @@ def dial(
     if {len(labels), len(roles)} - {0, len(table)}:
         raise ValueError(f"labels and roles must be {len(table)}, or none")
     middle = size / 2
-    rim = middle - (SMALL + 3 if labels else 1)
+    wide = [text_width(clean(label), SMALL) for label in labels]
+    rim = middle - max([1.0, *(width + 5 for width in wide)])
     inside: list[Any] = [Stroke(_arc(middle, rim, 0, 2 * np.pi), "brace", curved=True, width=1)]
     if len(table) == 2:
         (x, y), (u, v) = table
@@ -281,8 +282,9 @@ def dial(
             sides = [(tip[0] - a - s * b, tip[1] + b - s * a) for s in (-0.6, 0.6)]
             marks.append(Stroke((sides[0], tip, sides[1]), "line", width=2))
         if labels:
-            out = 1 + 9 / (rim * long) if long > 0 else 1
-            at = middle + out * rim * x, middle - out * rim * y
+            beyond = 8 + wide[n] / 2 * abs(x) / (long or 1)  # of the tip
+            out = rim + beyond / (long or 1)
+            at = middle + out * x, middle - out * y
             marks.append(Words(*at, clean(labels[n]), SMALL, "strong"))
         inside.append((0, 0, Part(size, size, tuple(marks), role=role, cell=True)))
     return Part(size, size, tuple(inside), name, values=table)
