@@ -84,7 +84,7 @@ def test_hands_of_a_dial_point_as_their_numbers_say() -> None:
     (whole,), (q, k) = picture.find("both"), picture.find("both.*")
     assert [q.part.role, k.part.role] == ["query", "key"]
     wide, middle = text_width("k", SMALL), np.array([64, 64])
-    rim = 64 - 5 - wide
+    rim = 0.64 * 64
     for place, hand in ((q, hands[0]), (k, hands[1])):
         inside: Any = place.part.inside
         line, head, label = inside

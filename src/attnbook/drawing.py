@@ -266,7 +266,7 @@ def dial(
         raise ValueError(f"labels and roles must be {len(table)}, or none")
     middle = size / 2
     wide = [text_width(clean(label), SMALL) for label in labels]
-    rim = middle - max([1.0, *(width + 5 for width in wide)])
+    rim = 0.64 * middle if labels else middle - 1
     inside: list[Any] = [Stroke(_arc(middle, rim, 0, 2 * np.pi), "brace", curved=True, width=1)]
     if len(table) == 2:
         (x, y), (u, v) = table
