@@ -78,6 +78,7 @@ def test_the_captions_say_what_is_drawn() -> None:
     assert f"“{TOKENS[best]}” gets [{weights[best]:.2f}](weights.{best})" in said
     assert f"“{TOKENS[1]}” means {['ox', 'ant', 'bee'][int(out.argmax())]}." in said
     assert "-" not in said  # a minus is no hyphen
+    assert " + … = [" in said and "…" not in told(attention_row(**given(n=2)))  # two terms are all
     score = drawn(walk, "scores")[best, 0]
     assert f"[{score:z.1f}](scores.{best})".replace("-", "−") in said
 
