@@ -310,11 +310,11 @@ def timeline(
             f"The [states](depth) after each of the {config.n_layers} blocks, and the word that the"
             " decoder would write if it stopped there.",
             "depth",
-            ask="Which German word comes next?",
+            ask="Does the state know the next word after one block already?",
         ),
         Step(
             "A [last norm](last). Its product with each word's [row](rows) of the output matrix is"
-            f" that word's [score](logits), its logit: the largest of {len(vocab)}.",
+            f" that word's [score](logits), its logit. Here are the {top} largest of {len(vocab)}.",
             "last rows logits",
         ),
         Step(
