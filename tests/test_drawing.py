@@ -30,8 +30,8 @@ from attnbook.drawing import (
     row,
     space,
     text,
-    text_width,
 )
+from attnbook.lettering import text_width
 from attnbook.picture import Picture
 from attnbook.plots import ROLES as COLOURS
 from attnbook.widgets import Drawing, Step, _source

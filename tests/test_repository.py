@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from tools.notebooks import ROOT
 
 PACKAGE = sorted((ROOT / "src").rglob("*.py"))
-MODULE_LINES, PACKAGE_LINES, TEACH_LINES, WIDGET_LINES = 300, 10000, 2800, 250
+MODULE_LINES, PACKAGE_LINES, TEACH_LINES, WIDGET_LINES = 300, 11500, 2800, 250
 
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from attnbook.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial, text_width
+from attnbook.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial
+from attnbook.lettering import text_width
 from attnbook.picture import Picture
 from attnbook.widgets import _source
 from tools.notebooks import ROOT

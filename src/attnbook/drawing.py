@@ -10,7 +10,6 @@ gives it the colour that this role has in the whole book.
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 
 from attnbook.checks import check_choice, check_whole
+from attnbook.lettering import HEAVY, clean, text_width, written
 
 ROLES = ("query", "key", "value", "state", "weight")
 WIDTH = 360  # units: those of a phone's column in pixels, so that a text of 11 can be read there
@@ -185,7 +185,7 @@ def cells(
     low, high = (-high if (known < 0).any() else 0.0, high) if span is None else span
     if not low < high:
         raise ValueError(f"span must be a smaller and a larger number, got {span}")
-    texts = [[_written(x, digits) for x in line] for line in table]
+    texts = [[written(x, digits) for x in line] for line in table]
     needed = max(text_width(each, SMALL) for line in texts for each in line) + 7
     width = (12 if digits is None else max(needed, 20)) if width is None else width
     height = (12 if digits is None else 20) if height is None else height
@@ -224,7 +224,7 @@ def bars(
         raise ValueError(f"values must be {len(labels)}, as labels, got {list(shares.shape)}")
     names = [clean(label) for label in labels]
     left = max(text_width(label, TEXT) for label in names) + 8
-    longest = width - left - text_width(_written(1.0, digits), SMALL) - 6
+    longest = width - left - text_width(written(1.0, digits), SMALL) - 6
     if longest < 20:
         raise ValueError(f"width must leave room for bars beside {max(names, key=len)!r}")
     inside = []
@@ -233,7 +233,7 @@ def bars(
         marks = (
             Words(left - 6, 11, label, TEXT, anchor="end"),
             Box(left, 3, length, 16, "cell", DEEPEST),
-            Words(left + length + 5, 11, _written(x, digits), SMALL, anchor="start"),
+            Words(left + length + 5, 11, written(x, digits), SMALL, anchor="start"),
         )
         inside.append((0, 22 * n, Part(width, 22, marks, cell=True)))
     return Part(width, 22 * len(names), tuple(inside), name, role, shares)
@@ -434,22 +434,6 @@ def arrow(
     return Arrow(start, end, role, shares, side, drawn)
 
 
-def clean(words: object) -> str:
-    """Text that XML can hold; what has no sign of its own gets one."""
-    if not isinstance(words, str):
-        raise ValueError(f"words must be a text, got {words!r}")
-    if any("\ud800" <= letter <= "\udfff" or letter in "\ufffe\uffff" for letter in words):
-        raise ValueError(f"words must be Unicode text, got half a character in {words!r}")
-    pictures = {code: 0x2400 + code for code in range(32) if code != 10} | {127: 0x2421}
-    return words.translate(pictures)
-
-
-def _written(x: Number, digits: int | None) -> str:
-    if digits is None or np.isnan(x):
-        return ""
-    return f"{x:z.{digits}f}".replace("inf", "∞").replace("-", "−")
-
-
 def numbers(values: Any, name: str = "values", *, share: bool = False) -> np.ndarray:
     """A list or a table of numbers, all of them shares in 0..1 where that is asked."""
     try:
@@ -463,23 +447,3 @@ def numbers(values: Any, name: str = "values", *, share: bool = False) -> np.nda
     if share and not ((array >= 0) & (array <= 1)).all():
         raise ValueError(f"{name} must be shares in 0..1, got {array.tolist()}")
     return array
-
-
-# Widths of letters in the usual fonts of systems, as shares of the size; wide scripts take 1.
-HEAVY = 1.15  # how much wider a heading's letters are
-NARROW, WIDE = "ijlftrI.,:;|'!()[] ", "mwMW@%—"
-
-
-def text_width(words: str, size: Number) -> float:
-    """About how wide a text will be, rather too much than too little."""
-    return float(size * sum(map(_letter, words)))
-
-
-def _letter(letter: str) -> float:
-    if unicodedata.combining(letter):
-        return 0.0
-    if unicodedata.east_asian_width(letter) in "WF":
-        return 1.0
-    if letter in NARROW:
-        return 0.34
-    return 0.9 if letter in WIDE else 0.7 if letter.isupper() else 0.57

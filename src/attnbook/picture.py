@@ -12,7 +12,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from attnbook.drawing import SMALL, WIDTH, Arrow, Box, Number, Part, Stroke, Words, clean
+from attnbook.drawing import SMALL, WIDTH, Arrow, Box, Number, Part, Stroke, Words
+from attnbook.lettering import clean
 
 STILL = 520  # pixels that a drawing by itself is wide, where there is room
 REFERENCE = re.compile(r"([A-Za-z][\w-]*)(?:\.(\d+|\*))?")

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from attnbook.checks import check_whole
 from attnbook.decoding import Hypotheses, beam_search
-from attnbook.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text, text_width
+from attnbook.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text
+from attnbook.lettering import text_width
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import Drawing, Step

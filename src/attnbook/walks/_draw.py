@@ -25,8 +25,8 @@ from attnbook.drawing import (
     row,
     space,
     text,
-    text_width,
 )
+from attnbook.lettering import text_width
 from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
