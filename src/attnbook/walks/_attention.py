@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.checks import check_range, check_shapes
+from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.drawing import SMALL, Part, arrow, cells, grid, row, space, text
 from attnbook.walks._input import written_sum
 from attnbook.widgets import Drawing, Step
@@ -52,6 +52,7 @@ def attention_row(
     )
     n, d, d_k, d_v = (sizes[size] for size in ("word", "d", "d_k", "d_v"))
     check_range(2, 6, tokens=n)
+    check_whole(-n, asks=asks)
     check_range(-n, n - 1, asks=asks)
     if len(outputs) not in (0, d_v):
         raise ValueError(f"outputs must be {d_v} texts, one a number of a value, got {outputs!r}")
