@@ -42,6 +42,16 @@ def calculator(**options: Any) -> CostCalculator:
         ({"machines": {"b": {**HERE, "bandwidth": 1e15}}}, "bandwidth must be 1e9 to 1e14, not"),
         ({"points": [{**POINT, "ms": 3}]}, "points must have n, batch, cache, operations, bytes,"),
         ({"points": [{**POINT, "seconds": np.nan}]}, "points must have n, batch, cache"),
+        (
+            {"machines": {"b": HERE, "c": {**HERE, "speed": 1e8}}},
+            "machines['c']: speed must be 1e9 to 1e16, not 1",
+        ),
+        ({"points": [{**POINT, "n": -5}]}, "points: n must be 1..131072, not -5"),
+        ({"points": [{**POINT, "n": 10**9}]}, "points: n must be 1..131072, not 1000000000"),
+        ({"points": [{**POINT, "batch": 2.7}]}, "points: batch must be 1..1024, not 2.7"),
+        ({"points": [{**POINT, "operations": 0}]}, "points: operations must be above 0, not 0"),
+        ({"points": [{**POINT, "bytes": -1}]}, "points: bytes must be at least 0, not -1"),
+        ({"points": [{**POINT, "seconds": -1}]}, "points: seconds must be above 0, not -1"),
         ({"n": 0}, "n must be 1..131072, not 0"),
         ({"batch": 1025}, "batch must be 1..1024, not 1025"),
         ({"chart": "cost"}, "chart must be one of ['operations', 'memory', 'time'], not 'cost'"),
@@ -99,9 +109,9 @@ def test_numbers_as_one_reads_them() -> None:
         "9.99 million",
     ]
     assert [scaled(x, STORE) for x in numbers[7:10]] == ["9.99 MB", "10.0 MB", "100 GB"]
-    assert scaled(5e21, COUNTS) == "5000 quintillion"
-    assert [timed(x) for x in (2e-10, 3.21e-6, 0.0123, 0.5, 12, 4000)] == [
-        *("0.20 ns", "3.21 µs", "12.3 ms", "500 ms", "12 s", "4,000 s"),
+    assert scaled(5e21, COUNTS) == "5,000 quintillion"
+    assert [timed(x) for x in (2e-10, 3.21e-6, 0.0123, 0.5, 12, 4000, 1649.4)] == [
+        *("0.20 ns", "3.21 µs", "12.3 ms", "500 ms", "12 s", "4,000 s", "1,649 s"),
     ]
 
 

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -93,6 +95,9 @@ def test_what_takes_longer_bounds_a_step():
     cost = StepCost(operations=600, parameters=100, cache=20, scores=7)
     assert cost.seconds(speed=200, bandwidth=40) == (3, 3)
     assert cost.seconds(speed=100, bandwidth=40) == (6, 3)
+    for speeds, name in (((0, 1), "speed"), ((1, -2), "bandwidth"), ((math.nan, 1), "speed")):
+        with pytest.raises(ValueError, match=f"{name} must be above 0, got"):
+            cost.seconds(*speeds)
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,14 @@ class StepCost(NamedTuple):
             speed: operations a second.
             bandwidth: bytes a second.
 
+        Raises:
+            ValueError: if one of them is not above 0.
+
         Source: Williams et al. 2009 (the roofline model).
         """
+        for name, value in {"speed": speed, "bandwidth": bandwidth}.items():
+            if not value > 0:
+                raise ValueError(f"{name} must be above 0, got {value}")
         return self.operations / speed, (self.parameters + self.cache) / bandwidth
 
 

@@ -177,6 +177,21 @@ def test_curves_and_rings_are_where_the_formula_says(
     assert [text for text in labels if text] == list(of.curves())
 
 
+def test_the_grid_reaches_the_top(open_page: Callable[..., Page]) -> None:
+    calculator = widget(open_page("#w.costs=cache:0;n_layers:30;size:2"), COSTS)
+    for chart in ("operations", "memory", "time"):  # memory: eleven powers of ten
+        choose(calculator, "curves", chart)
+        ticks = calculator.locator(".attn-cost-tick")
+        at = sorted(
+            y
+            for (_, y), text in zip(
+                places(calculator, ".attn-cost-tick"), ticks.all_text_contents(), strict=True
+            )
+            if text
+        )
+        assert len(at) > 3 and max(at) + (at[1] - at[0]) > 0.999
+
+
 def test_rings_are_shown_where_they_were_measured(open_page: Callable[..., Page]) -> None:
     calculator = widget(open_page(), COSTS)
     note = calculator.locator(".attn-cost-note")

@@ -35,7 +35,7 @@ export function scaled(x, units) {
   let n = 0;
   const digits = () => (x < 9.995 ? 2 : x < 99.95 ? 1 : 0);
   for (; n < units.length - 1 && x >= 999.5; n++) x /= 1000;
-  return (Number.isInteger(x) && !n ? grouped(x) : format(x, digits())) + units[n];
+  return grouped(format(x, Number.isInteger(x) && !n ? 0 : digits())) + units[n];
 }
 export const counted = (x) => scaled(x, COUNTS);
 export const stored = (x) => scaled(x, STORE);
@@ -156,7 +156,7 @@ function render({ model, el }) {
       && all.reduce((found, [, , read]) => found || (read?.(p) ?? 0), 0));
     const values = all.map(([, value]) => steps.map(value)), every = [...values.flat(), ...measured.filter(Boolean)];
     const low = Math.floor(Math.log10(Math.min(...every))), high = Math.ceil(Math.log10(Math.max(...every)) + 0.01);
-    const height = (x) => (Math.log10(x) - low) / (high - low), step = Math.ceil((high - low) / TICKS / 1.5);
+    const height = (x) => (Math.log10(x) - low) / (high - low), step = Math.ceil((high - low) / TICKS);
     grid.forEach(([line, tick], k) => {
       const at = low + k * step, shown = at < high;
       trace(line, shown ? [[0, height(10 ** at)], [1, height(10 ** at)]] : []);

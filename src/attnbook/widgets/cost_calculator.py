@@ -27,9 +27,10 @@ def scaled(x: float | int, units: Sequence[str]) -> str:
     n = 0
     while n < len(units) - 1 and x >= 999.5:
         x, n = x / 1000, n + 1
-    if x == int(x) and not n:
-        return f"{int(x):,}{units[0]}"
-    return format_number(x, 2 if x < 9.995 else 1 if x < 99.95 else 0) + units[n]
+    plain = x == int(x) and not n
+    text = format_number(float(x), 0 if plain else 2 if x < 9.995 else 1 if x < 99.95 else 0)
+    whole, dot, rest = text.partition(".")
+    return f"{int(whole):,}{dot}{rest}{units[n]}"
 
 
 def timed(x: float | int) -> str:
@@ -99,6 +100,8 @@ class CostCalculator(Widget):
                 raise WidgetError(f"{what} must have {', '.join(keys)} each, not {given!r:.80}")
         for each, sizes in models.items():
             _check_sizes(sizes, f"models[{each!r}]: ")
+        for each, speeds in machines.items():
+            _check_speeds(speeds, f"machines[{each!r}]: ")
         first = {**next(iter(models.values())), **next(iter(machines.values()))}
         super().__init__(
             name=name,
@@ -119,12 +122,25 @@ class CostCalculator(Widget):
             _check_sizes(sizes, f"models[{sizes['name']!r}]: ")
         return proposal["value"]
 
+    @traitlets.validate("machines")
+    def _check_machines(self, proposal: Any) -> list[dict[str, Any]]:
+        for speeds in proposal["value"]:
+            _check_speeds(speeds, f"machines[{speeds['name']!r}]: ")
+        return proposal["value"]
+
     @traitlets.validate("points")
     def _check_points(self, proposal: Any) -> list[dict[str, Any]]:
         for point in proposal["value"]:
             real = all(isinstance(x, int | float) and math.isfinite(x) for x in point.values())
             if set(point) != set(POINT) or not real:
                 raise WidgetError(f"points must have {', '.join(POINT)} each, not {point}")
+            for name, most in (("n", MOST[0]), ("batch", MOST[2])):
+                if not (isinstance(point[name], int) and 1 <= point[name] <= most):
+                    raise WidgetError(f"points: {name} must be 1..{most}, not {point[name]}")
+            for name, low in (("operations", 1), ("bytes", 0), ("seconds", 1e-12)):
+                if point[name] < low:
+                    above = "at least 0" if name == "bytes" else "above 0"
+                    raise WidgetError(f"points: {name} must be {above}, not {point[name]}")
         return [
             {key: kind(point[key]) for key, kind in POINT.items()} for point in proposal["value"]
         ]
@@ -145,10 +161,7 @@ class CostCalculator(Widget):
 
     @traitlets.validate("speed", "bandwidth")
     def _check_speed(self, proposal: Any) -> float:
-        name = proposal["trait"].name
-        low, high = SPANS[:2] if name == "speed" else SPANS[2:]
-        if not 10**low <= proposal["value"] <= 10**high:
-            raise WidgetError(f"{name} must be 1e{low} to 1e{high}, not {proposal['value']}")
+        _check_speeds({proposal["trait"].name: proposal["value"]})
         return proposal["value"]
 
     @traitlets.validate("chart")
@@ -210,6 +223,13 @@ class CostCalculator(Widget):
 
 def _mapping(given: Any) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
+
+
+def _check_speeds(speeds: Mapping[str, Any], where: str = "") -> None:
+    for name, (low, high) in (("speed", SPANS[:2]), ("bandwidth", SPANS[2:])):
+        speed = speeds.get(name, 10**low)
+        if not isinstance(speed, int | float) or not 10**low <= speed <= 10**high:
+            raise WidgetError(f"{where}{name} must be 1e{low} to 1e{high}, not {speed!r}")
 
 
 def _check_sizes(sizes: Mapping[str, Any], where: str = "") -> None:
