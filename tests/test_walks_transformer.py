@@ -152,6 +152,9 @@ def test_a_timeline_ends_in_the_models_own_output_matrix() -> None:
     ("changes", "options", "message"),
     [
         ({"norm": "post"}, {}, "model must have norm 'pre'"),
+        ({"embedding_norm": True}, {}, "not normalised"),
+        ({"embedding_scale": False}, {}, "embeddings that are scaled"),
+        ({}, {"top": 10}, "top"),
         ({"positions": "rotary"}, {}, "positions that are added"),
         ({}, {"place": 4}, "place"),
         ({}, {"layer": 3}, "layer"),
@@ -162,6 +165,9 @@ def test_a_timeline_ends_in_the_models_own_output_matrix() -> None:
 def test_a_timeline_refuses(changes: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         way(translator(**changes), **options)
+    for source, target, name in (("", FRENCH, "source"), (ENGLISH, " ", "target")):
+        with pytest.raises(ValueError, match=name):
+            timeline(translator(), source, target, place=0)
     with pytest.raises(KeyError, match="ten"):
         timeline(translator(), "ten", FRENCH, place=0)
 
@@ -173,7 +179,7 @@ def pairs(*targets: str) -> Pairs:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("targets", [("huit deux sept", "neuf"), ("un", "deux trois", "cinq un")])
+@pytest.mark.parametrize("targets", [("huit deux sept", "neuf"), ("deux trois", "un", "cinq un")])
 def test_the_shift_shows_each_token_below_the_one_before(targets: tuple[str, ...]) -> None:
     model, batch = translator(), pairs(*targets)
     walk = target_shift(model, batch, name="shift")
@@ -213,5 +219,27 @@ def test_the_shift_shows_each_token_below_the_one_before(targets: tuple[str, ...
 def test_the_shift_says_nothing_of_padding_where_there_is_none() -> None:
     even = target_shift(translator(), pairs("huit deux", "neuf un"))
     assert "crossed out" not in told(even) and not any("nan" in c for c in told(even).split())
+    assert "padding" not in told(even)
     with pytest.raises(ValueError, match="pairs"):
-        target_shift(translator(), pairs("un"))
+        target_shift(translator(), pairs("un deux"))
+    for first, words in (("un", 1), ("", 0)):
+        with pytest.raises(ValueError, match=f"first target, got {words}"):
+            target_shift(translator(), pairs(first, "huit deux"))
+
+
+@pytest.mark.parametrize("walk", [way, lambda model: target_shift(model, pairs("un deux", "sept"))])
+def test_dropout_is_off_in_a_walk_and_as_before_after_it(walk: Any) -> None:
+    model, calm = translator(dropout=0.5).train(), translator()
+    model.encoder.eval()
+    modes = [module.training for module in model.modules()]
+    assert walk(model).svg == walk(calm).svg
+    assert [module.training for module in model.modules()] == modes
+
+
+@torch.no_grad()
+def test_padding_and_start_are_never_written_on_the_way() -> None:
+    model = translator(tied=False)
+    head: Any = model.decoder.head
+    head.weight[[TARGET.pad, TARGET.bos]] = 50 * head.weight[[5, 6]]
+    svgs = [way(model, place=place).svg for place in range(1, 4)]
+    assert not any("“(start)”" in svg or "“&lt;pad&gt;”" in svg for svg in svgs)

@@ -1,9 +1,11 @@
 """The target of a translator, read and wanted: the same words, one place apart."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnbook.checks import check_range
 from attnbook.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
@@ -13,24 +15,41 @@ from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 
 
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """No dropout and no gradients inside; afterwards each module is in the mode that it had."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
     """How a batch of targets becomes what the decoder reads and what it should answer.
 
     Args:
         model: its probabilities of the wanted tokens are shown.
-        batch: two or three pairs, with targets of five tokens or so.
+        batch: two or three pairs, with targets of five tokens or so, the first of two words at
+            least.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if there are fewer or more pairs, or a target is too long for the drawing.
+        ValueError: if there are fewer or more pairs, the first target has fewer words, or one is
+            too long for the drawing.
 
     Source: Sutskever et al. 2014, section 3; Vaswani et al. 2017, section 3.1 ("offset by one").
     """
     target, vocab = batch.target, model.decoder.vocab
     check_range(2, 3, pairs=len(target))
-    with torch.no_grad():
-        logits = model(batch.source, target[:, :-1])
     wanted, counts = target[:, 1:], vocab.written(target[:, 1:])
+    if (first := int(counts[0].sum()) - 1) < 2:
+        raise ValueError(f"batch must have two words or more in its first target, got {first}")
+    with evaluating(model):
+        logits = model(batch.source, target[:, :-1])
     shares = logits.softmax(-1).gather(-1, wanted[..., None])[..., 0]
     shares = shares.masked_fill(~counts, torch.nan)
     costs = -shares.log()
@@ -75,11 +94,12 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
 
     short = int(counts.sum(1).argmin())
     end = int(counts[short].sum())
-    first, second = said[0][1], said[0][2]
+    one, two = said[0][1:3]
     steps = [
         Step(
             f"{len(said)} [targets](targets0) in one batch. Each begins with a start token and ends"
-            " with an end token; the shorter is filled up with padding.",
+            " with an end token"
+            + ("." if counts.all() else "; shorter ones are filled up with padding."),
             every("targets"),
         ),
         Step(
@@ -87,13 +107,13 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
             every("reads"),
         ),
         Step(
-            f"At (start) it should answer “{first}”, at “{first}” it should answer “{second}”."
+            f"At (start) it should answer “{one}”, at “{one}” it should answer “{two}”."
             " [Wanted](wanted0) are all columns but the first: target[:, 1:].",
             every("wanted"),
             ask="What should the decoder answer at the place where it reads (start)?",
         ),
         Step(
-            f"“{second}” is read one place [further on](reads0.2). So the causal mask hides every"
+            f"“{two}” is read one place [further on](reads0.2). So the causal mask hides every"
             " place to the right: the answer stands there.",
         ),
         Step(

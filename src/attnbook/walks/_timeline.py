@@ -23,6 +23,7 @@ from attnbook.drawing import (
 from attnbook.recording import calls
 from attnbook.transformer import Transformer
 from attnbook.walks._input import written_sum
+from attnbook.walks._shift import evaluating
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 
@@ -43,7 +44,8 @@ def timeline(
     """One token of the target, from its id to the scores of the next: both attentions of a block.
 
     Args:
-        model: with the norm first ("pre") and positions that are added.
+        model: with the norm first ("pre"), positions that are added, and embeddings that are scaled
+            and not normalised.
         source: a sentence of about five words.
         target: its translation, or the beginning of one, about five words.
         place: whose way is shown: 0 is the start token, 1 the first word of the target, and so on.
@@ -52,28 +54,33 @@ def timeline(
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model is another, there is no such place, layer or head, or a sentence is
-            too long for the drawing.
+        ValueError: if the model is another, there is no such place, layer or head, `top` is above
+            the number of words, or a sentence is empty or too long for the drawing.
         KeyError: if a word is not in the vocabulary.
 
     Source: Vaswani et al. 2017, section 3.1, figure 1.
     """
     decoder, config = model.decoder, model.decoder.stack.config
-    if config.norm != "pre" or decoder.stack.positions is None:
+    plain = config.embedding_scale and not config.embedding_norm
+    if config.norm != "pre" or decoder.stack.positions is None or not plain:
         raise ValueError(
-            "model must have norm 'pre' and positions that are added, got"
-            f" {config.norm!r} and {config.positions!r}"
+            "model must have norm 'pre', positions that are added, and embeddings that are scaled"
+            f" and not normalised, got {config}"
         )
     vocab, words = decoder.vocab, source.split()
     ids = [vocab.bos, *vocab.encode(target.split())]
     check_whole(0, place=place, layer=layer, head=head)
     check_whole(1, top=top)
+    check_range(1, 12, source=len(words), target=len(ids) - 1)
     check_range(0, len(ids) - 1, place=place)
     check_range(0, config.n_layers - 1, layer=layer)
     check_range(0, config.n_heads - 1, head=head)
     said = [spelled(vocab, i) for i in ids]
     english = torch.tensor([model.encoder.vocab.encode(words)])
-    with torch.no_grad(), calls(model) as seen:
+    allowed = torch.ones(len(vocab), dtype=torch.bool)
+    allowed[[vocab.pad, vocab.bos]] = False
+    check_range(1, int(allowed.sum()), top=top)
+    with evaluating(model), calls(model) as seen:
         logits = model(english, torch.tensor([ids]))[0, place]
     stack, block = "decoder.stack", f"decoder.stack.blocks.{layer}"
 
@@ -152,10 +159,8 @@ def timeline(
         *(gave(f"{stack}.blocks.{n}") for n in range(config.n_layers)),
     ]
     with torch.no_grad():
-        early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:]))).argmax(-1)
-    written = [spelled(vocab, int(i)) for i in early]
-    allowed = torch.ones(len(vocab), dtype=torch.bool)
-    allowed[[vocab.pad, vocab.bos]] = False
+        early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:])))
+    written = [spelled(vocab, int(i)) for i in early.masked_fill(~allowed, -torch.inf).argmax(-1)]
     best = logits.masked_fill(~allowed, -torch.inf).topk(top).indices
     names, shares = [spelled(vocab, int(i)) for i in best], logits.softmax(-1)[best]
     matrix = (decoder.stack.embedding if decoder.head is None else decoder.head).weight
