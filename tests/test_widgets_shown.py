@@ -83,3 +83,14 @@ def test_the_temperature_widget_in_other_words() -> None:
             SoftmaxTemperature([1, 2], ["a", "b"], hottest=hottest)
     with pytest.raises(ValueError, match=r"context must be 0\.\.1, not 2"):
         SoftmaxTemperature([[1, 2], [4, 9]], ["a", "b"], **{**options, "context": 2})
+
+
+def test_a_second_map_comes_one_way_only() -> None:
+    widget = heatmap(compare="layer", against=2)
+    with pytest.raises(ValueError, match=r"against must be 0\.\.1, not 2"):
+        widget.compare = "step"
+    with pytest.raises(ValueError, match="compare and other are two ways"):
+        widget.other = MAPS[0, 0]
+    twice = [("head", ["1", "2", "3"]), ("head", ["0", "600"])]
+    with pytest.raises(ValueError, match="compare must name one axis, not each of 2"):
+        AttentionHeatmap(MAPS, ["q", "r"], ["a", "b", "c"], axes=twice, compare="head")

@@ -396,7 +396,9 @@ def test_an_ordered_axis_is_a_slider_that_plays(
     stopped = slider.input_value()
     page.wait_for_timeout(1100)
     assert stopped == slider.input_value() != "3"
+    play.click()
     grows.get_by_role("button", name="Reset").click()
+    assert play.text_content() == "Play training step"
     assert row_titles(grows) == shares(2, 4)
     assert page.locator(".attn-player").count() == 1  # layers that are not in order have a list
 
@@ -464,6 +466,9 @@ def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]
     assert text(slides, "readout") == "query row39"
     press(page, "Home")
     assert maps.evaluate("(node) => node.scrollLeft") == 0
+    page.evaluate("location.hash = '#w.slid=query:3;key:38'")  # its cell comes into view, too
+    assert text(slides, "readout").startswith("query row3 → key column38")
+    assert maps.evaluate("(node) => node.scrollLeft") > 100
 
 
 @pytest.mark.parametrize("width", [1280, 390])

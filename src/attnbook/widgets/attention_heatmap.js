@@ -11,7 +11,7 @@ function render({ model, el }) {
   const split = axes.findIndex(([name]) => name === model.get("compare")); // the axis of two maps side by side
   let weights, theme, at, cells; // `theme`, `at` (where things lie) and `cells` (their pictures) are made when needed
   let most = LEVELS; // the weight of the deepest colour
-  let hover = null, tipAt = 0; // the cell under a pointer that has not chosen it; the map with the tooltip
+  let hover = null, tipAt = 0, linked = false; // a cell under a pointer, not chosen; the tooltip's map; come by a link?
 
   // The map on view of each kind; one [query, key] map serves every position of the selectors.
   const index = (m) => model.get("index").map((n, d) => (m > 0 && d === split ? model.get("against") : n));
@@ -69,7 +69,8 @@ function render({ model, el }) {
       stretch: [Number(model.get("stretch"))], ...(split < 0 ? {} : { against: [model.get("against")] }),
     }),
     ({ query: [i], key: [j], index, stretch: [on], against }) => {
-      hover = null;
+      [hover, linked] = [null, true];
+      selectors.forEach(({ stop }) => stop?.());
       if (against) put(model, { against: place(against[0], 0, axes[split][1].length) });
       put(model, {
         query: place(i, -1, rows.length), key: place(j, -1, columns.length),
@@ -153,6 +154,7 @@ function render({ model, el }) {
       paint(canvases[m], ats[m], cells[m], { i, j }, theme);
     });
     canvases.forEach((canvas, m) => hold(canvas, stills[m], at));
+    if (linked) linked = reveal(chosen().j);
     placeTip();
   }
   const ask = onceAFrame(draw);
@@ -224,6 +226,7 @@ function render({ model, el }) {
     const [low, first] = event.key === "Escape" ? [-1, false] : [0, i < 0 && j < 0];
     choose(first ? { i: 0, j: 0 } : { i: place(to[0], low, rows.length), j: place(to[1], low, columns.length) });
   });
+  application.addEventListener("scroll", ask);
   application.addEventListener("focus", () => showTip());
   application.addEventListener("blur", () => (tip.hidden = true));
 

@@ -120,7 +120,7 @@ class AttentionHeatmap(Widget):
             weight_label=weight_label,
             ordered=as_tokens(ordered, "ordered"),
             compare=compare,
-            index=[0] * len(selectors) if index is None else list(index),
+            index=[0] * len(selectors) if index is None else as_list(index, "index", "1"),
             against=against if compare else 0,
             query=query,
             key=key,
@@ -152,9 +152,18 @@ class AttentionHeatmap(Widget):
         for name in value if what == "ordered" else filter(None, [value]):
             if name not in names:
                 raise WidgetError(f"{what} must name one of the axes {names}, not {name!r}")
-        if what == "compare" and value and self.other is not None:
-            raise WidgetError("compare and other are two ways to a second map; give one of them")
+        if what == "compare" and value:
+            self._check_one_way(self.other)
+            if names.count(value) > 1:
+                raise WidgetError(f"compare must name one axis, not each of {names.count(value)}")
+            size = len(dict(self.axes)[value])
+            if self.against >= size:
+                raise WidgetError(f"against must be 0..{size - 1}, not {self.against}")
         return value
+
+    def _check_one_way(self, other: Any) -> None:
+        if other is not None:
+            raise WidgetError("compare and other are two ways to a second map; give one of them")
 
     @traitlets.validate("against")
     def _check_against(self, proposal: Any) -> int:
@@ -181,6 +190,8 @@ class AttentionHeatmap(Widget):
                 f"weights must be [..., query, key] of shape {shape}, as axes, queries and keys"
                 f" have it, not of shape {maps.shape}"
             )
+        if what == "other" and self.compare:
+            self._check_one_way(maps)
         if 0 in maps.shape:
             raise WidgetError(f"{what} of shape {maps.shape} holds no weight")
         if max(rows, columns) > MAX_SIDE:

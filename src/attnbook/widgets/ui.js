@@ -60,7 +60,7 @@ export function player(label, options, onchange) {
     list.value = n;
     list.setAttribute("aria-valuetext", shown.textContent = options[n]);
   };
-  return { node, set };
+  return { node, set, stop };
 }
 
 // Sets traits and tells the kernel, where there is one.
