@@ -542,6 +542,15 @@ def test_dial_pictures_every_pair_and_the_present_one() -> None:
         assert np.allclose(present, [[5, widget.score()]])
 
 
+def test_dial_writes_any_words_as_they_are() -> None:
+    widget = RotaryDial(i=12, j=7, words=("$\\x$", "$"))
+    figure = Figure()
+    widget.draw(figure)
+    figure.canvas.draw()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == ["", "", "q", "q₁₂ $\\x$", "", "", "k", "k₇ $"]
+
+
 # ---- BlockDiagram
 
 

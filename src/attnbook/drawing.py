@@ -257,35 +257,35 @@ def dial(
 
     Raises:
         ValueError: if hands are no such table, longer than 1, or others in number than labels or
-            roles.
+            roles; if no circle is left in that size.
     """
     table = numbers(hands, "hands")
     if table.ndim != 2 or table.shape[1] != 2 or not (np.hypot(*table.T) < 1 + 1e-6).all():
         raise ValueError(f"hands must be [hand 2] of length 1 at most, got {table.tolist()}")
-    if {len(labels), len(roles)} - {0, len(table)}:
-        raise ValueError(f"labels and roles must be {len(table)}, or none")
+    count, *came = map(len, (table, labels, roles))
+    if {*came} - {0, count}:
+        raise ValueError(f"labels and roles must be {count}, or none, got {came[0]} and {came[1]}")
     middle = size / 2
-    wide = [text_width(clean(label), SMALL) for label in labels]
     rim = 0.64 * middle if labels else middle - 1
+    if not rim > 0:
+        raise ValueError(f"size must leave room for a circle, got {size}")
     inside: list[Any] = [Stroke(_arc(middle, rim, 0, 2 * np.pi), "brace", curved=True, width=1)]
     if len(table) == 2:
-        (x, y), (u, v) = table
-        between = np.arctan2(x * v - y * u, x * u + y * v)
-        curve = _arc(middle, 0.3 * rim, np.arctan2(y, x), between)
+        one, other = table @ [1, 1j]
+        curve = _arc(middle, 0.3 * rim, np.angle(one), np.angle(other * one.conjugate()))
         inside.append(Stroke(curve, "brace", curved=True, width=1.25))
     for n, (x, y) in enumerate(table):
-        long, role = float(np.hypot(x, y)), roles[n] if roles else ""
+        long, role = float(np.hypot(x, y)) or 1.0, roles[n] if roles else ""
         tip = middle + rim * x, middle - rim * y
         marks: list[Mark] = [Stroke(((middle, middle), tip), "line", width=2)]
-        if rim > 20 and long > 0:
+        if rim > 20 and (x or y):
             a, b = 6 * x / long, 6 * y / long
             sides = [(tip[0] - a - s * b, tip[1] + b - s * a) for s in (-0.6, 0.6)]
             marks.append(Stroke((sides[0], tip, sides[1]), "line", width=2))
         if labels:
-            beyond = 8 + wide[n] / 2 * abs(x) / (long or 1)  # of the tip
-            out = rim + beyond / (long or 1)
-            at = middle + out * x, middle - out * y
-            marks.append(Words(*at, clean(labels[n]), SMALL, "strong"))
+            word = clean(labels[n])
+            out = rim + (8 + text_width(word, SMALL) / 2 * abs(x) / long) / long  # beyond the tip
+            marks.append(Words(middle + out * x, middle - out * y, word, SMALL, "strong"))
         inside.append((0, 0, Part(size, size, tuple(marks), role=role, cell=True)))
     return Part(size, size, tuple(inside), name, values=table)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbook import drawing
-from attnbook.drawing import arrow, box, brace, cells, column, frame, grid, row, text
+from attnbook.drawing import arrow, box, brace, cells, column, dial, frame, grid, row, text
 from attnbook.picture import Picture
 from attnbook.widgets import Drawing, Step
 
@@ -48,6 +48,9 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: bars(["a"], [1.5]), r"values must be shares in 0..1, got \[1.5\]"),
     (lambda: bars(["a"], [float("nan")]), "values must be shares in 0..1"),
     (lambda: bars(["a" * 90], [0.5]), "width must leave room for bars beside 'aaa"),
+    (lambda: dial([[0, 1]], ["a", "b"]), "labels and roles must be 1, or none, got 2 and 0"),
+    (lambda: dial([[0, 1]], size=2), "size must leave room for a circle, got 2"),
+    (lambda: dial([[0, 1]], ["a"], size=-4), "size must leave room for a circle, got -4"),
     (lambda: grid([]), r"rows must be rows of one length, got lengths \[\]"),
     (lambda: grid([["a"], ["a", "b"]]), r"rows must be rows of one length, got lengths \[1, 2\]"),
     (lambda: grid([["a"]], align="x"), "align must be letters l, c, r, got 'x'"),

@@ -287,13 +287,14 @@ def test_dial_moves_both_together(open_page: Callable[..., Page], where: dict[st
     slider(dial, "i, of q").focus()
     page.keyboard.press("End")
     assert texts(dial) == tells("add", i=64, j=9)
-    assert forth.is_disabled() and back.is_enabled()
+    play = dial.get_by_role("button", name="Play")
+    assert forth.is_disabled() and back.is_enabled() and play.is_enabled()
     slider(dial, "j, of k").focus()
     page.keyboard.press("Home")
     assert texts(dial) == tells("add", i=64, j=0)
-    assert back.is_disabled()
+    assert back.is_disabled() and play.is_disabled()  # they cannot move at this distance
     dial.get_by_role("button", name="Reset").click()
-    assert texts(dial) == tells()
+    assert texts(dial) == tells() and play.is_enabled()
 
 
 @everywhere
@@ -440,6 +441,31 @@ def test_dial_at_its_ends(open_page: Callable[..., Page]) -> None:
 
 
 # ---- both
+
+
+@pytest.mark.parametrize(
+    ("n", "link", "there", "start"),
+    [
+        (EXPLORER, "#w.explorer=position:70", says(70, 8), says(40, 8)),
+        (DIAL, "#w.dial=i:30;j:20", tells(i=30, j=20), tells()),
+    ],
+)
+def test_a_link_and_reset_end_the_play(
+    open_page: Callable[..., Page], n: int, link: str, there: list[str], start: list[str]
+) -> None:
+    page = open_page()
+    played = widget(page, n)
+    play, pause = (played.get_by_role("button", name=name) for name in ("Play", "Pause"))
+    for said in (there, start):
+        play.click()
+        pause.wait_for()
+        if said is there:
+            page.evaluate("(link) => { location.hash = link; }", link)
+        else:
+            played.get_by_role("button", name="Reset").click()
+        play.wait_for(timeout=2000)
+        page.wait_for_timeout(600)  # longer than a step takes
+        assert texts(played) == said
 
 
 @everywhere

@@ -59,9 +59,10 @@ function render({ model, el }) {
   const apart = [-1, -0.5, 0, 0.5, 1].map((x) => Math.trunc(x * (n - 1)));
   const state = stateControls(el, model.get("name"),
     () => ({ position: [model.get("position")], pair: [model.get("pair")], base: [model.get("base")] }),
-    ({ position: [i], pair: [m], base: [b] }) => put(model, {
-      position: whole(i, n), pair: whole(m, size / 2), base: Math.max(1, b),
-    }));
+    ({ position: [i], pair: [m], base: [b] }) => {
+      play.stop();
+      put(model, { position: whole(i, n), pair: whole(m, size / 2), base: Math.max(1, b) });
+    });
   const root = h("div", {
     className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions",
   }, ...(title ? [h("p", { className: "attn-title" }, title)] : []),

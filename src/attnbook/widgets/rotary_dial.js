@@ -57,10 +57,13 @@ function render({ model, el }) {
   const state = stateControls(el, model.get("name"),
     () => ({ q: model.get("q"), k: model.get("k"), i: [model.get("i")], j: [model.get("j")],
       theta: [model.get("theta")], mode: [MODES.indexOf(model.get("mode"))] }),
-    ({ q, k, i: [i], j: [j], theta: [angle], mode: [n] }) => put(model, {
-      q: clip(q), k: clip(k), i: within(Math.trunc(i), 0, LAST), j: within(Math.trunc(j), 0, LAST),
-      theta: within(angle, 0, Math.PI), mode: MODES[n] ?? MODES[0],
-    }));
+    ({ q, k, i: [i], j: [j], theta: [angle], mode: [n] }) => {
+      play.stop();
+      put(model, {
+        q: clip(q), k: clip(k), i: within(Math.trunc(i), 0, LAST), j: within(Math.trunc(j), 0, LAST),
+        theta: within(angle, 0, Math.PI), mode: MODES[n] ?? MODES[0],
+      });
+    });
   const root = h("div", { className: "attn attn-dial", role: "group", "aria-label": title || "Rotary positions" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-sides" },
@@ -127,6 +130,7 @@ function render({ model, el }) {
     theta.set(turn, `${format(turn, 2)} rad`, `${format(turn, 2)} radians, ${degrees(turn)} a position`);
     together[0].disabled = Math.max(i, j) === LAST;
     together[1].disabled = Math.min(i, j) === 0;
+    play.node.disabled = together.every((button) => button.disabled);
     drawAngle(now);
     const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie apart, on either side
     const set = (node, attributes) =>

@@ -14,6 +14,7 @@ from attnbook.widgets._widget import Widget, WidgetError, as_array, as_tokens
 LAST = 64  # positions 0..64
 LONGEST = 2.0  # of q and k: the plane ends there
 MODES = tuple(_source.constant("rotary_dial.js", "MODES"))
+LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def positioned(vector: Any, position: Any, theta: float | int, mode: str) -> np.ndarray:
@@ -150,7 +151,8 @@ class RotaryDial(Widget):
             plane.annotate("", start, (0, 0), arrowprops={"arrowstyle": "->", "color": "#999999"})
             plane.annotate("", now, (0, 0), arrowprops={"arrowstyle": "->", "color": colour})
             plane.annotate(name, start, fontsize=9, color="#777777")
-            plane.annotate(f"{name}$_{{{position}}}$ {word}", now, fontsize=10, color=colour)
+            label = f"{name}{str(position).translate(LOWER)} {word}"
+            plane.annotate(label, now, fontsize=10, color=colour, parse_math=False)
         plane.set(xlim=(-3.1, 3.1), ylim=(-3.1, 3.1), aspect="equal")
         all_i = np.arange(LAST + 1)
         every = [positioned(v, all_i, self.theta, self.mode) for v in (self.q, self.k)]
