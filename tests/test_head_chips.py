@@ -69,12 +69,16 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"maps": good["maps"] + 1}, r"maps must be in 0\.\.1, not 1"),
         ({"right": good["right"][:, :, 1:]}, r"right must be \(5, 2, 8\) numbers"),
         ({"right": good["right"] * np.nan}, r"right must be in 0\.\.1"),
-        ({"steps": [0, 10, 20, 20, 80]}, "steps must be 5 increasing numbers"),
-        ({"steps": [0, 10]}, "steps must be 5 increasing numbers"),
+        ({"steps": [0, 10, 20, 20, 80]}, "steps must be 5 increasing whole numbers"),
+        ({"steps": [0, 10]}, "steps must be 5 increasing whole numbers"),
         ({"losses": [1.0]}, r"losses must be \(5,\) numbers, not \(1,\)"),
-        ({"losses": [np.inf] * N}, "losses must be"),
+        ({"losses": [np.inf] * N}, r"losses must be 0 or more, and not all 0, got \[inf"),
+        ({"losses": [np.nan] * N}, r"losses must be 0 or more, and not all 0, got \[nan"),
+        ({"losses": [0.0] * N}, "losses must be 0 or more, and not all 0"),
+        ({"losses": [1.0, 1, 1, 1, -1]}, "losses must be 0 or more"),
         ({"scores": {"before": np.ones((N, 2))}}, r"scores\['before'\] must be \(5, 3\)"),
-        ({"scores": {}}, "scores must have one name at least"),
+        ({"scores": {"before": np.full((N, 3), 3.0)}}, r"scores\['before'\] must be in 0\.\.1"),
+        ({"scores": {}}, "scores must be numbers by one name or more, not {}"),
     ):
         with pytest.raises(ValueError, match=says):
             HeadChips(**options(**changes))
@@ -83,6 +87,9 @@ def test_what_does_not_fit_is_refused() -> None:
         ("at", N, r"at must be 0\.\.4, not 5"),
         ("off", [HEADS], r"off must be of heads 0\.\.2, not \[3\]"),
         ("maps", good["maps"][1:], "maps must keep its shape"),
+        ("steps", [5], "steps must stay"),
+        ("losses", [1.0], "losses must stay"),
+        ("scores", {"z": "nonsense"}, "scores must stay"),
     ):
         with pytest.raises(ValueError, match=says):
             setattr(chips, trait, value)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnbook.attention import MultiHeadAttention
+from attnbook.positions import Rotary
 from attnbook.walks import heads_step
 from attnbook.widgets import Drawing
 from tests.test_walks_seq2seq import drawn, told
@@ -78,6 +79,14 @@ def test_what_is_told_is_what_is_drawn() -> None:
     assert len(drawing.steps) == 12 and drawing.picture.height < 900
 
 
+def test_whole_numbers_are_vectors_too() -> None:
+    attention, _ = setting()
+    x = torch.arange(3 * D).reshape(3, D)
+    drawing = heads_step(attention, x, TOKENS[:3], at=1)
+    expected = attention(x[None].float())[0, 1, :6].detach()
+    assert torch.allclose(drawn(drawing, "out")[0], expected, atol=1e-4)
+
+
 def test_few_tokens_are_all_shown() -> None:
     attention, x = setting()
     drawing = heads_step(attention, x[:3], TOKENS[:3], at=1)
@@ -91,9 +100,18 @@ def test_what_it_cannot_draw_is_refused() -> None:
         MultiHeadAttention(D, 7),
         MultiHeadAttention(D, 2, n_kv_heads=1),
         MultiHeadAttention(D, 2, bias=False),
+        MultiHeadAttention(D, 2, d_head=3),
     ):
-        with pytest.raises(ValueError, match="attention must have two heads and biases, got Multi"):
+        with pytest.raises(ValueError, match="attention must have two heads of d_model / 2 and b"):
             heads_step(other, x, TOKENS, at=AT)
+    for other in (
+        MultiHeadAttention(D, 2, qk_norm=1e-6),
+        MultiHeadAttention(D + 2, 2, positions=Rotary(D_HEAD + 1)),
+    ):
+        with pytest.raises(ValueError, match="attention must have no positions and no norm, got"):
+            heads_step(other, x, TOKENS, at=AT)
+    with pytest.raises(ValueError, match=r"tokens must lie in 2\.\.128, got 1"):
+        heads_step(attention, x[:1], TOKENS[:1], at=0)
     with pytest.raises(ValueError, match=r"x must be \[token d_model\]"):
         heads_step(attention, x[:, 1:], TOKENS, at=AT)
     with pytest.raises(ValueError, match=r"x must be \[token d_model\]"):

@@ -126,6 +126,20 @@ def test_play_goes_to_the_end(page_factory: Callable[..., Page], path: Path) -> 
     assert readout(node).startswith("Step 100")
 
 
+def test_reset_ends_the_play(page_factory: Callable[..., Page], path: Path) -> None:
+    page = page_factory(f"{path}#w.chips=at:1", theme="light", width=390)
+    node = widget(page, 0)
+    node.get_by_role("button", name="Play").click()
+    node.get_by_role("button", name="Reset").click()
+    assert node.get_by_role("button", name="Pause").count() == 0
+    node.get_by_role("button", name="Play").click()
+    page.evaluate("location.hash = '#w.chips=at:2'")
+    assert readout(node).startswith("Step 20")
+    page.wait_for_timeout(800)  # longer than two checkpoints of a play
+    assert readout(node).startswith("Step 20")
+    assert node.get_by_role("button", name="Play").is_visible()
+
+
 def test_the_curve_is_dragged_and_a_link_restores(
     page_factory: Callable[..., Page], path: Path
 ) -> None:

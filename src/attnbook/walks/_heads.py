@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnbook.attention import MultiHeadAttention
-from attnbook.checks import check_range, check_shapes
+from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.drawing import SMALL, Part, arrow, box, cells, column, frame, grid, row, space, text
 from attnbook.recording import calls
 from attnbook.walks._decoder_step import products, upright
@@ -24,23 +24,32 @@ def heads_step(
     """What two heads give one token: its query split, both attend, joined, mixed by W_O.
 
     Args:
-        attention: of two heads, with biases; of its vectors the first numbers are shown.
+        attention: of two heads of d_model / 2 numbers, with biases, without positions or norms;
+            of its vectors the first numbers are shown.
         x: `[token d_model]` what it reads.
         tokens: one for each vector, short.
         at: which token asks, from 0; the `NEAR` tokens around it are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if attention has other than two heads or no biases, or x, tokens and `at` do
-            not fit.
+        ValueError: if attention is another, there are fewer than two tokens, or x, tokens and
+            `at` do not fit.
 
     Source: Vaswani et al. 2017, section 3.2.2, figure 2.
     """
-    if (attention.n_heads, attention.n_kv_heads) != (2, 2) or attention.out.bias is None:
-        raise ValueError(f"attention must have two heads and biases, got {attention}")
     n, d, d_head = len(tokens), attention.d_model, attention.d_head
+    heads = attention.n_heads, attention.n_kv_heads, 2 * d_head
+    if heads != (2, 2, d) or attention.out.bias is None:
+        raise ValueError(
+            f"attention must have two heads of d_model / 2 and biases, got {attention}"
+        )
+    if attention.positions is not None or attention.q_norm is not None:
+        raise ValueError(f"attention must have no positions and no norm, got {attention}")
+    check_range(2, 128, tokens=n)
     check_shapes(x=(x, "token d_model"), token=n, d_model=d)
+    check_whole(0, at=at)
     check_range(0, n - 1, at=at)
+    x = x.to(attention.q.weight.dtype)
     with torch.no_grad(), calls(attention) as seen:
         attention(x[None])
     (q, k, *_), scores = seen[".scores"]
@@ -101,7 +110,7 @@ def heads_step(
         small(f"vector x of “{asks}” [{d}]", "x"),
         strip("x", x[at].detach(), "state"),
         space(10),
-        small(f"query q = x W_Q [{d}]", "q"),
+        small(f"query q = x W_Q + bias [{d}]", "q"),
         halves("q", whole, "query"),
         space(14),
         row(head(0), head(1), gap=8),
@@ -130,8 +139,8 @@ def heads_step(
             "words x",
         ),
         Step(
-            f"The matrix W_Q, {d} × {d}, makes its [query](q): {d} numbers for both heads"
-            " together.",
+            f"The matrix W_Q, {d} × {d}, and a bias make its [query](q): {d} numbers for both"
+            " heads together.",
             "q",
         ),
         Step(

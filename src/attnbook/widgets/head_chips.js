@@ -53,13 +53,15 @@ function render({ model, el }) {
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const state = stateControls(el, model.get("name"),
     () => ({ at: [model.get("at")], off: [setOf(model.get("off"))], mean: [Number(model.get("mean"))] }),
-    ({ at: [n], off: [set], mean: [on] }) => put(model, {
-      at: within(Math.trunc(n), 0, last), off: every.filter((head) => (Math.trunc(set) >> head) & 1), mean: on > 0,
-    }));
+    ({ at: [n], off: [set], mean: [on] }) => {
+      stop();
+      const off = every.filter((head) => (Math.trunc(set) >> head) & 1);
+      put(model, { at: within(Math.trunc(n), 0, last), off, mean: on > 0 });
+    });
   const legend = h("p", { className: "attn-legend" }, h("b", { className: "chips-loss" }, "Loss of the whole model"),
     ` (top: ${format(highest, 1)}) and `,
     h("b", { className: "chips-right" }, "share right with the heads that are on"), " (top: 1).");
-  const root = h("div", { className: "attn attn-chips", role: "group", "aria-label": title || "Heads" },
+  const root = h("div", { className: "attn chips", role: "group", "aria-label": title || "Heads" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []), readout,
     h("div", { className: "chips-all", role: "group", "aria-label": "Heads: press to silence" },
       ...chips.map(({ node }) => node)),
@@ -138,7 +140,8 @@ function render({ model, el }) {
   const ask = onceAFrame(draw);
 
   // ---- life
-  const changes = { at: ask, off: ask, mean: ask, maps: (again) => again(), right: (again) => again() };
+  const anew = (again) => (clearTimeout(timer), again());
+  const changes = { at: ask, off: ask, mean: ask, maps: anew, right: anew };
   const themed = () => { colours = null; ask(); };
   const end = live({ model, el, root, state, ask, changes, themed, box: graph, sized: ask, render });
   return () => (clearTimeout(timer), end());

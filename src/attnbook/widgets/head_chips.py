@@ -38,7 +38,7 @@ class HeadChips(Widget):
 
     Raises:
         ValueError: if sizes do not fit, there are more than `MOST` heads, or a number is out of
-            its range.
+            its range; later, if `steps`, `losses` or `scores` are changed.
     """
 
     _esm, _css = _source.load("HeadChips")
@@ -63,32 +63,36 @@ class HeadChips(Widget):
         title: str = "",
         name: str | None = None,
     ) -> None:
-        kept = _shares(maps, "maps")
-        times = [int(step) for step in as_list(steps, "steps", "numbers")]
+        kept, times = _shares(maps, "maps"), as_list(steps, "steps", "whole numbers")
         n, heads, *sides = kept.shape if kept.ndim == 4 else (0, 0, 0)
         if n < 2 or not 2 <= heads <= MOST or sides[0] != sides[1]:
             raise WidgetError(
                 f"maps must be [checkpoint head query key], square, of 2 checkpoints or more and 2"
                 f" to {MOST} heads, not {kept.shape}"
             )
-        if len(times) != n or min(np.diff(times)) <= 0:
-            raise WidgetError(f"steps must be {n} increasing numbers, as maps, not {times}")
+        whole = all(type(step) is int or isinstance(step, np.integer) for step in times)
+        if not whole or len(times) != n or min(np.diff(times)) <= 0:
+            raise WidgetError(f"steps must be {n} increasing whole numbers, as maps, not {times}")
+        if not isinstance(scores, Mapping) or not scores:
+            raise WidgetError(f"scores must be numbers by one name or more, not {scores!r:.60}")
+        named = {f"scores[{key!r}]": x for key, x in scores.items()}
         given = {
             "right": (_shares(right, "right"), (n, 2, 2**heads)),
             "losses": (as_array(losses, "losses"), (n,)),
-            **{f"scores[{key!r}]": (_shares(x, key), (n, heads)) for key, x in scores.items()},
+            **{what: (_shares(x, what), (n, heads)) for what, x in named.items()},
         }
         for what, (values, shape) in given.items():
-            if values.shape != shape or not np.isfinite(values).all():
+            if values.shape != shape:
                 raise WidgetError(f"{what} must be {shape} numbers, not {values.shape}")
-        if not scores:
-            raise WidgetError("scores must have one name at least, not none")
+        curve = given["losses"][0]
+        if not (np.isfinite(curve).all() and curve.min() >= 0 and curve.max() > 0):
+            raise WidgetError(f"losses must be 0 or more, and not all 0, got {curve.tolist()}")
         check_size(kept.size + 2 * given["right"][0].size, "maps and right", "fewer checkpoints")
         super().__init__(
             name=name,
             title=title,
-            steps=times,
-            losses=[float(f"{x:.4g}") for x in given["losses"][0]],
+            steps=[int(step) for step in times],
+            losses=[float(f"{x:.4g}") for x in curve],
             maps=kept,
             right=given["right"][0],
             scores={key: np.round(as_array(x, key), 3).tolist() for key, x in scores.items()},
@@ -101,6 +105,13 @@ class HeadChips(Widget):
         if self.steps and kept.shape != getattr(self, what).shape:
             raise WidgetError(f"{what} must keep its shape, not become {kept.shape}")
         return kept
+
+    @traitlets.validate("steps", "losses", "scores")
+    def _check_fixed(self, proposal: Any) -> Any:
+        old = getattr(self, proposal["trait"].name)
+        if old and proposal["value"] != old:
+            raise WidgetError(f"{proposal['trait'].name} must stay: make a new HeadChips")
+        return proposal["value"]
 
     @traitlets.validate("at")
     def _check_at(self, proposal: Any) -> int:
