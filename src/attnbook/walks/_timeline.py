@@ -77,8 +77,7 @@ def timeline(
     check_range(0, config.n_heads - 1, head=head)
     said = [spelled(vocab, i) for i in ids]
     english = torch.tensor([model.encoder.vocab.encode(words)])
-    allowed = torch.ones(len(vocab), dtype=torch.bool)
-    allowed[[vocab.pad, vocab.bos]] = False
+    allowed = torch.tensor([i not in (vocab.pad, vocab.bos) for i in range(len(vocab))])
     check_range(1, int(allowed.sum()), top=top)
     with evaluating(model), calls(model) as seen:
         logits = model(english, torch.tensor([ids]))[0, place]
@@ -154,10 +153,8 @@ def timeline(
             ["update", strip(f"{kind}-out", gave(f"{block}.{path}.out"))],
         ]
 
-    depth = [
-        got(f"{stack}.blocks.0"),
-        *(gave(f"{stack}.blocks.{n}") for n in range(config.n_layers)),
-    ]
+    blocks = [f"{stack}.blocks.{n}" for n in range(config.n_layers)]
+    depth = [got(blocks[0]), *map(gave, blocks)]
     with torch.no_grad():
         early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:])))
     written = [spelled(vocab, int(i)) for i in early.masked_fill(~allowed, -torch.inf).argmax(-1)]
@@ -281,9 +278,7 @@ def timeline(
             " [update](own-out) of the state.",
             "own-out",
         ),
-        Step(
-            f"The update is added to the [state]({start}) as it was: the [sum](own-sum).", "own-sum"
-        ),
+        Step(f"The update and the [state]({start}) are added: the [sum](own-sum).", "own-sum"),
         Step(
             "Cross-attention: the sum makes a new [query](cross-query), but the [keys](cross-keys)"
             " are those of the English words.",
