@@ -358,7 +358,7 @@ def test_smollm2_answers_and_ends(asset: Any) -> None:
 def test_loading_smollm2_is_light_prints_nothing_and_asks_nobody(asset: Any) -> None:
     asset("smollm2")
     script = """if True:
-        import socket, sys, threading, time, warnings
+        import socket, sys, threading, warnings
         import psutil, torch
         def nobody(*args):
             raise AssertionError("the network was asked")
@@ -372,20 +372,18 @@ def test_loading_smollm2_is_light_prints_nothing_and_asks_nobody(asset: Any) -> 
                 most = max(most, process.memory_info().rss)
         watching = threading.Thread(target=watch)
         watching.start()
-        state, begin = torch.get_rng_state(), time.process_time()
+        state = torch.get_rng_state()
         load_smollm2()
-        seconds = time.process_time() - begin
         over.set()
         watching.join()
         assert torch.equal(torch.get_rng_state(), state)
         assert {"transformers", "tokenizers"}.isdisjoint(sys.modules)
-        print(seconds, most)
+        print(most)
     """
     command = [sys.executable, "-c", script]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stderr == ""
-    seconds, most = map(float, ran.stdout.split())
-    assert seconds < 10 and 538e6 < most < 1.2e9
+    assert 538e6 < float(ran.stdout) < 1.2e9
 
 
 def test_smollm2_in_halves_is_near(asset: Any) -> None:

@@ -203,7 +203,9 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
         name = tensor.name
         for theirs, new in GGUF_NAMES.items():
             name = name.replace(theirs, new)
-        weight = torch.tensor(gguf.quants.dequantize(tensor.data, tensor.tensor_type), dtype=dtype)
+        numbers = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        own = numbers if numbers.flags.writeable else numbers.copy()  # else a part of the file
+        weight = torch.from_numpy(own).to(dtype)
         if name.endswith((".q.weight", ".k.weight")):
             weight = _halves(weight, config.head_size)
         weights[name] = by_columns(weight)

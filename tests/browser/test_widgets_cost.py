@@ -218,6 +218,7 @@ def test_a_pointer_moves_along_the_curves(open_page: Callable[..., Page]) -> Non
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 12 / 17, box["y"] + 90, steps=3)
     page.mouse.up()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     n = int((calculator.locator(".attn-value").first.text_content() or "").replace(",", ""))
     assert n == pytest.approx(4096, rel=0.05)
     assert texts(calculator) == says(n=n)

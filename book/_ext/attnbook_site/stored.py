@@ -41,6 +41,13 @@ class StoredWidget:
         return self.record["state"].get("title") or ""
 
     @property
+    def alt(self) -> str:
+        """What its picture shows: what the notebook says of it, and of a quiz the question."""
+        state = self.record["state"]
+        asked = [each["ask"] for each in state.get("questions", [])][state.get("at", 0) :][:1]
+        return " ".join([self.text, *asked])
+
+    @property
     def sources(self) -> tuple[str, str]:
         """Script and style as the notebook stores them."""
         state = self.record["state"]

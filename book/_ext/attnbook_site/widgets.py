@@ -128,7 +128,7 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
         source = f"{self.builder.imgpath}/{name}"
         self.body.append(
             f'<noscript><figure class="widget-picture"><img src="{escape(source)}"'
-            f' alt="{escape(widget.text)}"></figure></noscript>'
+            f' alt="{escape(widget.alt)}"></figure></noscript>'
         )
     self.body.append("<script>globalThis.attnbookDraw?.()</script></div>")
     raise nodes.SkipNode
