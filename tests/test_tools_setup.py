@@ -13,6 +13,7 @@ import zipfile
 from collections import Counter
 from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import nbformat
 import pytest
@@ -309,7 +310,7 @@ def test_the_wheel_made_from_the_sdist_has_every_table(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(dist), "-t"]
     subprocess.run([*build, "sdist"], cwd=checkout, check=True)
     (sdist,) = dist.glob("*.tar.gz")
-    safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before 3.11.4
+    safe: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # not before 3.11.4
     with tarfile.open(sdist) as archive:
         archive.extractall(unpacked, **safe)
     (source,) = unpacked.iterdir()
