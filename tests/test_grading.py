@@ -677,12 +677,17 @@ def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
     (tmp_path / "handed-in" / "eve.ipynb").write_text(json.dumps(notebook(**sleeps)))
     run = [sys.executable, "-m", "attnbook.teach.grade", *arguments, "--jobs=1"]
     process = subprocess.Popen(
-        run, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+        run,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup ignores it
     )
     assert process.stdout and process.stdout.readline().startswith("ada")
     time.sleep(1)  # Eve's cell sleeps
     (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
-    process.wait(60)
+    process.wait(10)
     assert gone(before)
 
 
