@@ -1,7 +1,8 @@
 // AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
 import { LEVELS, cellAt, drawCells, hold, isPale, layout, paint, readTheme } from "./canvas.js";
 import { format, shade, unpackWeights, visible, within } from "./math.js";
-import { h, live, onceAFrame, player, put, select, stateControls, token } from "./ui.js";
+import { player } from "./play.js";
+import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 function render({ model, el }) {
   const rows = model.get("query_tokens"), columns = model.get("key_tokens"), axes = model.get("axes");
@@ -240,9 +241,7 @@ function render({ model, el }) {
   };
   const offer = () => (stretcher.hidden = !isPale(weights, area));
   offer();
-  const changes = {
-    query: ask, key: ask, index: moved, against: moved, weights: renew, other: renew, stretch: redraw,
-  };
+  const changes = { query: ask, key: ask, index: moved, against: moved, weights: renew, other: renew, stretch: redraw };
   const themed = () => { theme = null; redraw(); };
   return live({ model, el, root, state, ask, changes, box: application, sized: ask, themed, render });
 }

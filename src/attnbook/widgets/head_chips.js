@@ -1,5 +1,6 @@
 // HeadChips: the heads of a small model as chips to switch off, training as a slider with play.
 import { format, ramp, within } from "./math.js";
+import { playing } from "./play.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
 import { h, isDark, live, onceAFrame, put, select, stateControls } from "./ui.js";
 
@@ -22,7 +23,7 @@ function render({ model, el }) {
     const off = model.get("off");
     return off.includes(head) ? off.filter((other) => other !== head) : [...off, head].sort((a, b) => a - b);
   };
-  let timer = 0, colours; // colours of the thumbnails, made when needed
+  let colours; // colours of the thumbnails, made when needed
 
   // ---- elements
   const readout = h("p", { className: "attn-readout chips-readout" });
@@ -44,7 +45,11 @@ function render({ model, el }) {
     return [x(n), to === 1 ? `step ${steps[n]}` : String(steps[n])];
   }));
   const time = slider("step", { min: 0, max: last, step: 1 }, go);
-  const play = h("button", { type: "button", onclick: () => (timer ? stop() : start()) });
+  const play = playing("Play", PAUSE, () => {
+    const n = at();
+    put(model, { at: n < last ? n + 1 : 0 });
+    return n !== last - 1;
+  });
   const instead = select("A silenced head leaves", ["nothing", "its mean"], (n) => {
     put(model, { mean: n === 1 });
     tell();
@@ -54,7 +59,7 @@ function render({ model, el }) {
   const state = stateControls(el, model.get("name"),
     () => ({ at: [model.get("at")], off: [setOf(model.get("off"))], mean: [Number(model.get("mean"))] }),
     ({ at: [n], off: [set], mean: [on] }) => {
-      stop();
+      play.stop();
       const off = every.filter((head) => (Math.trunc(set) >> head) & 1);
       put(model, { at: within(Math.trunc(n), 0, last), off, mean: on > 0 });
     });
@@ -66,7 +71,7 @@ function render({ model, el }) {
     h("div", { className: "chips-all", role: "group", "aria-label": "Heads: press to silence" },
       ...chips.map(({ node }) => node)),
     h("div", { className: "attn-row chips-how" }, instead.node, all), legend, graph, ticks,
-    h("div", { className: "chips-time" }, time.node, play), heard, state.bar);
+    h("div", { className: "chips-time" }, time.node, play.node), heard, state.bar);
 
   // ---- what the reader does
   function choose(head) {
@@ -74,23 +79,8 @@ function render({ model, el }) {
     tell();
   }
   function go(checkpoint) {
-    stop();
+    play.stop();
     put(model, { at: checkpoint });
-  }
-  function start() {
-    const onwards = () => {
-      if (at() === last) return stop();
-      put(model, { at: at() + 1 });
-      timer = setTimeout(onwards, PAUSE);
-    };
-    if (at() === last) put(model, { at: 0 });
-    timer = setTimeout(onwards, PAUSE);
-    ask();
-  }
-  function stop() {
-    clearTimeout(timer);
-    timer = 0;
-    ask();
   }
   function tell() {
     draw();
@@ -133,18 +123,15 @@ function render({ model, el }) {
     dots.forEach((node, k) => move(node, x(n), heights[1 - k](n)));
     const spoken = `step ${steps[n]}, loss ${format(losses[n], 2)}, right ${format(share(n, off), 2)}`;
     time.set(n, String(steps[n]), spoken);
-    play.textContent = timer ? "Pause" : "Play";
     instead.list.selectedIndex = Number(model.get("mean"));
     all.ariaDisabled = !off.length; // disabled, it would lose the focus
   }
   const ask = onceAFrame(draw);
 
   // ---- life
-  const anew = (again) => (clearTimeout(timer), again());
-  const changes = { at: ask, off: ask, mean: ask, maps: anew, right: anew };
+  const changes = { at: ask, off: ask, mean: ask, maps: (again) => again(), right: (again) => again() };
   const themed = () => { colours = null; ask(); };
-  const end = live({ model, el, root, state, ask, changes, themed, box: graph, sized: ask, render });
-  return () => (clearTimeout(timer), end());
+  return live({ model, el, root, state, ask, changes, themed, box: graph, sized: ask, render });
 }
 
 export default { render };

@@ -29,40 +29,6 @@ export function select(label, options, onchange) {
   return { node: h("label", { className: "attn-field" }, h("span", {}, label), list), list };
 }
 
-// Choices in order: a slider that names the one on view, and a button that plays through them.
-export function player(label, options, onchange) {
-  const last = options.length - 1, word = h("span", {}, "Play"), shown = h("b", { "aria-hidden": "true" });
-  const list = h("input", {
-    type: "range", min: 0, max: last, step: 1, "aria-label": label,
-    oninput: () => { stop(); onchange(Number(list.value)); },
-  });
-  let timer = 0;
-  function stop() {
-    clearInterval(timer);
-    timer = 0;
-    word.textContent = "Play";
-  }
-  function onwards() {
-    const n = Number(list.value);
-    if (list.isConnected && n < last) onchange(n + 1);
-    if (!list.isConnected || n + 1 >= last) stop();
-  }
-  function start() {
-    if (Number(list.value) === last) onchange(0);
-    timer = setInterval(onwards, 900);
-    word.textContent = "Pause";
-  }
-  const press = { type: "button", onclick: () => (timer ? stop() : start()) };
-  const node = h("div", { className: "attn-player" },
-    h("button", press, word, h("span", { className: "attn-heard" }, ` ${label}`)),
-    h("span", { className: "attn-field", "aria-hidden": "true" }, label, shown), list);
-  const set = (n) => {
-    list.value = n;
-    list.setAttribute("aria-valuetext", shown.textContent = options[n]);
-  };
-  return { node, set, stop };
-}
-
 // Sets traits and tells the kernel, where there is one.
 export function put(model, traits) {
   for (const [name, value] of Object.entries(traits)) model.set(name, value);
