@@ -193,6 +193,15 @@ def test_the_score_is_the_models_own(taught: Transformer) -> None:
     assert (short.tokens != TARGET.pad).sum() > (found.tokens != TARGET.pad).sum()
 
 
+def test_training_may_use_what_was_found(taught: Transformer) -> None:
+    source = NUMBERS.encode(range(3)).source
+    found = taught.translate(source, max_len=4)
+    logp = taught(source, found.tokens).log_softmax(-1).gather(-1, found.tokens[..., None])
+    (logp.exp().sum() * found.scores.sum()).backward()
+    assert any(weight.grad is not None for weight in taught.parameters())
+    taught.zero_grad()
+
+
 def test_a_transformer_is_evaluated_as_the_recurrent_models_are(taught: Transformer) -> None:
     batch = NUMBERS.encode(range(20))
     untaught = Transformer(NUMBERS.source_vocab, TARGET, CONFIG).eval()

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_ids, check_mask, check_range, check_shapes, check_whole
-from attnbook.decoding import State, Step, pick
+from attnbook.decoding import State, Step, for_good, pick
 from attnbook.vocabulary import Vocabulary
 
 LOW = 2**32 - 1  # the lower bits of a number
@@ -323,7 +323,7 @@ class Samples(NamedTuple):
     drawn_logp: Float[Tensor, "row token"]
 
 
-@torch.no_grad()
+@for_good
 def sample(
     step: Step,
     state: State,
