@@ -22,12 +22,15 @@ from playwright.sync_api import (
     Request,
     Response,
     Route,
+    expect,
     sync_playwright,
 )
 
+from tests.browser.widget_pages import settle
 from tests.minibook import build_book, notebook_of, write_mini_book
 from tools import chromium as chromium_tool
 
+expect.set_options(timeout=20_000)  # no test asserts a time, and others may be running
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -168,6 +171,7 @@ def page_factory(
         page.goto(address(str(url_or_path), scheme), wait_until="load")
         if javascript:
             page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
+            settle(page, 2)  # widgets are drawn again when they hear of their size
         return page
 
     def address(text: str, scheme: str) -> str:

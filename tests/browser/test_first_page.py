@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.widget_pages import settle
 from tests.minibook import whole_book
 
 SCREENS = [pytest.param(1280, 800, id="laptop"), pytest.param(390, 844, id="phone")]
@@ -17,7 +18,7 @@ def path() -> Path:
 
 
 def weights(hero: Locator) -> list[str]:
-    hero.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    settle(hero.page)
     script = "(words) => words.map(({ title }) => title.split(': ').at(-1))"
     return hero.locator(".attn-text").first.locator(".attn-word").evaluate_all(script)
 
@@ -31,7 +32,7 @@ def test_the_map_is_in_the_first_screen(
     hero = page.locator(".hero")
     play, canvas = hero.get_by_role("button", name="Play"), hero.locator("canvas").first
     slider = hero.get_by_role("slider", name="training step")
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    settle(page)
     for part in (play, slider):
         box = part.bounding_box()
         assert box and box["y"] + box["height"] < height * 2 / 3
@@ -60,10 +61,13 @@ def test_its_steps_play(
     untrained = weights(hero)
     assert slider.get_attribute("aria-valuetext") == "0"
     assert max(map(float, untrained)) < max(map(float, trained))
-    hero.get_by_role("button", name="Play").click()
+    play = hero.locator(".attn-player button")
+    play.click()
+    expect(play).to_contain_text("Pause")
     page.wait_for_function("(node) => Number(node.value) > 0", arg=slider.element_handle())
     assert weights(hero) != untrained
-    hero.get_by_role("button", name="Pause").click()
+    expect(play).to_contain_text("Play")  # at the end
+    assert weights(hero) == trained
 
 
 def test_every_stop_leads_to_its_chapter(page_factory: Callable[..., Page], path: Path) -> None:

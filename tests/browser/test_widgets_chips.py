@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import HeadChips
 from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import everywhere, settle, widget, work
+from tests.browser.widget_pages import everywhere, follow, settle, stop_clocks, tick, widget, work
 
 CHECKPOINTS, HEADS, SIDE = 6, 8, 5
+PACE = 350  # milliseconds
 
 
 def chips(**changes: Any) -> HeadChips:
@@ -119,24 +120,26 @@ def test_keys_move_through_the_training(
 def test_play_goes_to_the_end(page_factory: Callable[..., Page], path: Path) -> None:
     page = page_factory(path, theme="light", width=1280)
     node = widget(page, 0)
+    stop_clocks(page)
     node.get_by_role("button", name="Play").click()  # at the end, it begins anew
-    settle(page)
-    assert readout(node).startswith("Step 0: loss 2.75")
-    expect(node.get_by_role("button", name="Play")).to_be_visible(timeout=10_000)
+    for step in CHIPS.steps:
+        assert readout(node).startswith(f"Step {step}: loss")
+        plays = node.get_by_role("button", name="Pause").count()
+        assert tick(page, PACE) == plays == (step < CHIPS.steps[-1])
     assert readout(node).startswith("Step 100")
 
 
 def test_reset_ends_the_play(page_factory: Callable[..., Page], path: Path) -> None:
     page = page_factory(f"{path}#w.chips=at:1", theme="light", width=390)
     node = widget(page, 0)
+    stop_clocks(page)
     node.get_by_role("button", name="Play").click()
     node.get_by_role("button", name="Reset").click()
     assert node.get_by_role("button", name="Pause").count() == 0
     node.get_by_role("button", name="Play").click()
-    page.evaluate("location.hash = '#w.chips=at:2'")
+    follow(page, "#w.chips=at:2")
     assert readout(node).startswith("Step 20")
-    page.wait_for_timeout(800)  # longer than two checkpoints of a play
-    assert readout(node).startswith("Step 20")
+    assert tick(page, PACE) == 0 and readout(node).startswith("Step 20")
     assert node.get_by_role("button", name="Play").is_visible()
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page
 from attnbook.costs import step_cost
 from attnbook.widgets import CostCalculator
 from attnbook.widgets.cost_calculator import COUNTS, STORE, scaled, timed
-from tests.browser.widget_pages import everywhere, settle, widget, work
+from tests.browser.widget_pages import copied, everywhere, follow, settle, widget, work
 from tests.minibook import ROOT
 
 AXE = ROOT / "node_modules/axe-core/axe.min.js"
@@ -218,7 +218,7 @@ def test_a_pointer_moves_along_the_curves(open_page: Callable[..., Page]) -> Non
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 12 / 17, box["y"] + 90, steps=3)
     page.mouse.up()
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    settle(page)
     n = int((calculator.locator(".attn-value").first.text_content() or "").replace(",", ""))
     assert n == pytest.approx(4096, rel=0.05)
     assert texts(calculator) == says(n=n)
@@ -234,13 +234,11 @@ def test_a_link_restores_it(open_page: Callable[..., Page], where: dict[str, Any
     choose(calculator, "model", "GPT-3")
     calculator.get_by_role("checkbox").click()
     choose(calculator, "curves", "time")
-    calculator.get_by_role("button", name="Copy link").click()
-    calculator.get_by_text("Link copied").wait_for()
-    fresh = widget(open_page("#" + page.url.split("#")[1], **where), COSTS)
+    fresh = widget(open_page(copied(calculator), **where), COSTS)
     assert texts(fresh) == says(**LARGE, n=131072, cache=False)
     assert fresh.get_by_role("combobox", name="curves").input_value() == "time"
     odd = "n:0;d_model:570;n_heads:5;n_kv_heads:7;n_layers:999;batch:-3;size:3;speed:1;chart:9"
-    fresh.page.evaluate(f"location.hash = '#w.costs={odd}'")  # what it can mean
+    follow(fresh.page, f"#w.costs={odd}")  # what it can mean
     sizes = {"n": 1, "d_model": 576, "n_heads": 4, "n_kv_heads": 4, "n_layers": 128, "size": 2}
     assert texts(fresh) == says(**sizes, speed=1e9)
     assert "NaN" not in fresh.evaluate("(root) => root.innerHTML")

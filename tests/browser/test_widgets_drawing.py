@@ -10,7 +10,16 @@ from playwright.sync_api import Browser, Locator, Page
 from attnbook.drawing import arrow, box, cells, column, row, space, text
 from attnbook.widgets import Drawing, Step
 from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
+from tests.browser.widget_pages import (
+    HOSTILE,
+    copied,
+    everywhere,
+    follow,
+    settle,
+    stop_clocks,
+    tick,
+    widget,
+)
 from tests.test_widgets import walk
 
 
@@ -148,10 +157,8 @@ def test_a_link_leads_to_a_step_and_copies_one(open_page: Callable[..., Page]) -
     assert says(drawing) == "This is part 6."
     assert sum(seen(drawing).values()) == 7
     button(drawing, "Next").click()
-    button(drawing, "Copy link to this state").click()
-    drawing.get_by_text("Link copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()").endswith("#w.tall=step:8")
-    page.evaluate("location.hash = '#w.tall=step:99'")
+    assert copied(drawing) == "#w.tall=step:8"
+    follow(page, "#w.tall=step:99")
     assert says(drawing) == "This is part 11."
 
 
@@ -181,32 +188,37 @@ def test_the_part_of_a_step_is_in_the_window(open_page: Callable[..., Page], wid
         assert caption["x"] >= frame["x"] + frame["width"]
 
 
-def test_play_goes_on_by_itself_and_stops(browser: Browser, open_page: Callable[..., Page]) -> None:
+def test_play_goes_on_by_itself_and_stops(open_page: Callable[..., Page]) -> None:
     page = open_page()
-    page.clock.install()
+    stop_clocks(page)
     drawing = widget(page, WALK)
     button(drawing, "Play").click()
-    page.clock.run_for(400)
+    tick(page, 300)
     assert says(drawing) == "Two keys answer." and button(drawing, "Pause").is_visible()
     button(drawing, "Pause").click()
-    page.clock.run_for(9000)
+    assert tick(page, 2400) == 0
     assert says(drawing) == "Two keys answer."
     button(drawing, "Play").click()
-    page.clock.run_for(400)
+    tick(page, 300)
     assert says(drawing).startswith("Which")
-    page.clock.run_for(3000)
+    assert tick(page, 2400) == 1
     assert says(drawing) == "The second score is larger."
-    page.clock.run_for(5000)
-    assert button(drawing, "Play").is_visible()
+    assert tick(page, 2400) == 1
+    settle(page)
+    assert button(drawing, "Play").is_visible() and tick(page, 2400) == 0
 
 
 def test_parts_fly_into_place_unless_motion_is_unwanted(open_page: Callable[..., Page]) -> None:
     page = open_page()
     drawing = widget(page, WALK)
     flying = "[...document.querySelectorAll('.draw-ghost')].map((e) => e.getAnimations().length)"
+    pace = page.context.new_cdp_session(page)
+    pace.send("Animation.enable")
+    pace.send("Animation.setPlaybackRate", {"playbackRate": 0})  # they stand, to be seen
     button(drawing, "Next").click()
     settle(page)
     assert page.evaluate(flying) == [1, 1]  # the query, to each key
+    pace.send("Animation.setPlaybackRate", {"playbackRate": 1})
     page.wait_for_function("!document.querySelector('.draw-ghost')")
     page.emulate_media(reduced_motion="reduce")
     button(drawing, "Next").click()

@@ -6,10 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import AttentionHeatmap, format_number
-from tests.browser.widget_pages import HOSTILE, everywhere, settle, widget
+from tests.browser.widget_pages import (
+    HOSTILE,
+    copied,
+    everywhere,
+    follow,
+    settle,
+    stop_clocks,
+    tick,
+    widget,
+)
 
 AXE = Path(__file__).resolve().parents[2] / "node_modules/axe-core/axe.min.js"
 SOURCE = ["two", "hundred", "forty", "three", "</s>"]
@@ -313,9 +322,9 @@ def test_colours_stretch_to_the_largest(
     pale.get_by_role("combobox", name="step", exact=True).select_option("2")
     assert text(pale, "scale") == legend[1]  # the largest on view, not of all steps
 
-    pale.get_by_role("button", name="Copy link").click()
-    assert page.url.endswith("#w.pale=query:0;key:1;index:1;stretch:1")
-    fresh = widget(open_page("#" + page.url.split("#")[1], **where), PALE)
+    link = copied(pale)
+    assert link == "#w.pale=query:0;key:1;index:1;stretch:1"
+    fresh = widget(open_page(link, **where), PALE)
     assert fresh.get_by_role("checkbox").is_checked() and text(fresh, "scale") == legend[1]
     pale.get_by_role("button", name="Reset").click()
     assert (text(pale, "scale"), box.is_checked()) == ("weight 01", False)
@@ -338,8 +347,7 @@ def test_a_map_can_start_stretched(open_page: Callable[..., Page]) -> None:
     assert text(deep, "scale") == "weight 00.020"
     assert DEEPEST["light"] in colours(deep) and DEEPEST["light"] not in colours(widget(page, WIDE))
     deep.locator(".attn-check").click()
-    deep.get_by_role("button", name="Copy link").click()
-    assert page.url.endswith("#w.deep=stretch:0")
+    assert copied(deep) == "#w.deep=stretch:0"
     fresh = widget(open_page("#w.deep=stretch:0"), DEEP)
     assert text(fresh, "scale") == "weight 01"
     deep.get_by_role("button", name="Reset").click()
@@ -380,22 +388,16 @@ def test_an_ordered_axis_is_a_slider_that_plays(
 
     play = grows.get_by_role("button", name="training step")
     assert play.text_content() == "Play training step"
+    stop_clocks(page)
     play.click()  # at the end: from the start
-    assert play.text_content() == "Pause training step"
-    seen = [row_titles(grows)]
-    plays = True
-    while plays:
-        page.wait_for_timeout(40)
+    for step in range(4):
+        assert row_titles(grows) == shares(step, 4)
         plays = play.text_content() == "Pause training step"
-        if (now := row_titles(grows)) != seen[-1]:
-            seen.append(now)
-    assert seen == [shares(step, 4) for step in range(4)]
-    play.click()
-    page.wait_for_timeout(1100)
-    play.click()
-    stopped = slider.input_value()
-    page.wait_for_timeout(1100)
-    assert stopped == slider.input_value() != "3"
+        assert tick(page, 900) == plays == (step < 3)
+    for act, step in ((play.click, 0), (lambda: tick(page, 900), 1), (play.click, 1)):
+        act()
+        assert row_titles(grows) == shares(step, 4)
+    assert (tick(page, 900), row_titles(grows)) == (0, shares(1, 4))
     play.click()
     grows.get_by_role("button", name="Reset").click()
     assert play.text_content() == "Play training step"
@@ -432,12 +434,12 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
     schemes.locator("table").first.wait_for()
     cells = [table.locator("td:not(thead *)").first for table in schemes.locator("table").all()]
     assert [td.text_content() for td in cells] == [format_number(grown()[n, 0, 0]) for n in (1, 0)]
-    schemes.get_by_role("button", name="Copy link").click()
-    assert page.url.endswith("#w.schemes=query:0;key:2;index:0,1;against:0")
-    fresh = widget(open_page("#" + page.url.split("#")[1], **where), SCHEMES)
+    link = copied(schemes)
+    assert link == "#w.schemes=query:0;key:2;index:0,1;against:0"
+    fresh = widget(open_page(link, **where), SCHEMES)
     assert text(fresh, "readout") == says(0, 2, 1, 0)
     schemes.get_by_role("button", name="Reset").click()
-    assert schemes.locator(".attn-name").all_text_contents() == ["none", "rotary"]
+    expect(schemes.locator(".attn-name")).to_have_text(["none", "rotary"])
 
 
 def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]) -> None:
@@ -465,8 +467,9 @@ def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]
     page.mouse.click(box["x"] + 5, around["y"] + around["height"] - 12)  # the last row's label
     assert text(slides, "readout") == "query row39"
     press(page, "Home")
+    settle(page)
     assert maps.evaluate("(node) => node.scrollLeft") == 0
-    page.evaluate("location.hash = '#w.slid=query:3;key:38'")  # its cell comes into view, too
+    follow(page, "#w.slid=query:3;key:38")  # its cell comes into view, too
     assert text(slides, "readout").startswith("query row3 → key column38")
     assert maps.evaluate("(node) => node.scrollLeft") > 100
 
@@ -529,33 +532,26 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[s
     second = widget(page, SECOND)
     focus(second)
     press(page, "ArrowRight", "ArrowDown")
-    second.get_by_role("button", name="Copy link").click()
+    assert copied(second) == "#w.second-map=query:1;key:0"
     first = widget(page, MAP)
     first.get_by_role("combobox", name="step", exact=True).select_option("600")
     page.mouse.click(*cell(first, 4, 2))
-    first.get_by_role("button", name="Copy link").click()
-    first.get_by_text("Link copied").wait_for()
-    url = page.url
-    assert url.endswith("#w.learnt-map=query:4;key:2;index:1&w.second-map=query:1;key:0")
-    assert page.evaluate("navigator.clipboard.readText()") == url
-    fresh = open_page("#" + url.split("#")[1], **where)
+    link = copied(first)
+    assert link == "#w.learnt-map=query:4;key:2;index:1&w.second-map=query:1;key:0"
+    fresh = open_page(link, **where)
     assert f"learnt {number(1, 4, 2)}" in text(widget(fresh, MAP), "readout")
     assert text(widget(fresh, SECOND), "readout").startswith("query hundert → key two")
-    assert widget(fresh, MAP).evaluate(  # the page has scrolled to the first one named
-        "(el) => { const { top, bottom } = el.getBoundingClientRect();"
-        " return top < innerHeight && bottom > 0; }"
-    )
-    fresh.evaluate("location.hash = '#w.second-map=query:5;key:4'")  # a link inside the page
+    expect(widget(fresh, MAP)).to_be_in_viewport()  # the page scrolls to the first one named
+    follow(fresh, "#w.second-map=query:5;key:4")  # a link inside the page
     assert text(widget(fresh, SECOND), "readout").startswith("query <end> → key </s>")
-    fresh.evaluate("location.hash = '#w.second-map=query:99;key:-7;index:3'")
+    follow(fresh, "#w.second-map=query:99;key:-7;index:3")
     assert text(widget(fresh, SECOND), "readout") == "query <end>"
 
 
 def test_an_ordinary_anchor_is_left_alone(open_page: Callable[..., Page]) -> None:
     page = open_page("#widgets")
     assert text(widget(page, MAP), "readout").startswith("Hover, tap")
-    widget(page, MAP).get_by_role("button", name="Copy link").click()
-    assert page.url.endswith("#w.learnt-map=")
+    assert copied(widget(page, MAP)) == "#w.learnt-map="
 
 
 @everywhere
@@ -590,7 +586,7 @@ def test_table_holds_the_numbers(open_page: Callable[..., Page]) -> None:
     assert learnt_table.locator("td:not(thead *)").all_text_contents() == want
     assert gold.locator("tbody tr").nth(1).locator("td").nth(1).text_content() == "1.000"
     first.get_by_role("combobox", name="step", exact=True).select_option("600")
-    assert learnt_table.page.locator("table td").nth(1).text_content() == number(1, 0, 0)
+    expect(learnt_table.page.locator("table td").nth(1)).to_have_text(number(1, 0, 0))
     assert "16 bits" in (first.locator(".attn-note").text_content() or "")
 
 

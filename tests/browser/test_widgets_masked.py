@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, Request, expect
 
 from attnbook.widgets import MaskedWords, PositionExplorer, format_number
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import everywhere, widget
+from tests.browser.widget_pages import copied, everywhere, settle, widget
 from tests.tiny_bert import NAME, tiny_bert
 
 TEXT = "We must ask the people of this country!"
@@ -59,6 +59,7 @@ def bars(shown: MaskedWords) -> list[list[str]]:
 
 def shows(view: Locator, shown: MaskedWords) -> None:
     """That the page shows the words, bars and weights of a widget in Python with its state."""
+    settle(view.page)
     expect(view.locator(".attn-place")).to_have_count(len(shown.answer["likely"]))
     for n, lines in enumerate(bars(shown)):
         place = view.locator(".attn-place").nth(n)
@@ -97,7 +98,7 @@ def test_press_words(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     shows(view, masked(masks=[7]))
     view.get_by_role("button", name="country").press("Enter")
     shows(view, masked(masks=[]))
-    assert view.get_by_text("Nothing is hidden").is_visible()
+    expect(view.get_by_text("Nothing is hidden")).to_be_visible()
     assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
     view.get_by_role("button", name="Reset").click()
     shows(view, masked())
@@ -196,13 +197,11 @@ def test_a_link_restores_the_sentence(open_page: Callable[..., Page]) -> None:
     page = open_page()
     view = found(page)
     view.get_by_role("textbox").fill("Peace: the cats & 3 peoples; 50%!")
+    expect(view.get_by_role("button", name="peoples")).to_be_enabled()
     view.get_by_role("button", name="the", exact=True).click()
     view.get_by_role("combobox", name="head").select_option("2")
     shows(view, masked("Peace: the cats & 3 peoples; 50%!", [2]))
-    view.get_by_role("button", name="Copy link").click()
-    expect(view.get_by_role("status").last).to_have_text("Link copied")
-    link = page.evaluate("navigator.clipboard.readText()")
-    fragment = "#" + link.split("#")[1]
+    fragment = copied(view)
     assert "text:~Peace%3A%20the" in fragment
     again = open_page(fragment)
     shows(found(again), masked("Peace: the cats & 3 peoples; 50%!", [2]))

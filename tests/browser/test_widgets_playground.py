@@ -15,7 +15,7 @@ from attnbook.recording import recorded
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import Playground, format_number
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import everywhere, widget
+from tests.browser.widget_pages import copied, everywhere, settle, widget
 from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
 from tools.notebooks import ROOT
 
@@ -62,6 +62,7 @@ def share(p: float) -> str:
 def shows(view: Locator, shown: Playground) -> None:
     """That the page shows the text, the bars and the draw of a widget in Python with its state."""
     answer = shown.answer
+    settle(view.page)
     expect(view.locator(".attn-tok:not(.attn-next)")).to_have_count(len(answer["ids"]))
     drawn = answer["drawn"]
     best = answer["best"] + ([drawn] if drawn["rank"] >= len(answer["best"]) else [])
@@ -70,7 +71,7 @@ def shows(view: Locator, shown: Playground) -> None:
     wanted = [one["p"] for one in best]
     wanted += [answer["number"], drawn["from"], drawn["to"]]
     found: list[float] = []
-    for _ in range(100):
+    for _ in range(400):
         values = " ".join([*view.locator(".attn-take b").all_inner_texts(), fell.inner_text()])
         found = [float(x) for x in re.findall(r"[01]\.\d{3}", values)]
         if len(found) == len(wanted) and np.allclose(found, wanted, rtol=0, atol=0.0011):
@@ -131,11 +132,10 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     for name, value in (("top-p", "0.6"), ("min-p", "0.3")):
         view.get_by_role("slider", name=name).fill(value)
         state[name.replace("-", "_")] = float(value)
-    page.wait_for_timeout(50)
-    found = [line.inner_text() for line in view.locator(".attn-after").all()]
     shown = playground(temperature=exact(0.4), **state)
     expect(view.locator(".attn-value").first).to_have_text(f"{exact(0.4):.2f}")
     shows(view, shown)
+    found = view.locator(".attn-after").all_inner_texts()
     for said, stage in zip(found[1:], shown.answer["stages"].values(), strict=True):
         start, mass = f"leaves {stage['count']} of {shown.answer['size']}, ", stage["mass"]
         assert said.startswith(start) and said.endswith(" of the probability")
@@ -180,7 +180,9 @@ def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:
     left.click()
     shows(view, playground(written=ids))
     view.locator(".attn-tok").nth(2).press("Enter")  # inside the beginning
-    best = playground(written=ids, place=2).answer["best"]
+    inside = playground(written=ids, place=2)
+    shows(view, inside)
+    best = inside.answer["best"]
     view.locator(".attn-take").nth(1).click()
     start = TOKENIZER.decode(prompt[:2])
     shows(view, playground(start, written=[best[1]["which"]]))
@@ -319,10 +321,7 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:
         shows(view, playground("Peace: 50% & cats;", written=ids[:n]))
     view.get_by_text("Inside", exact=True).click()
     view.locator(".attn-head-map").nth(3).click()
-    view.get_by_role("button", name="Copy link").click()
-    expect(view.get_by_text("Link copied")).to_be_visible()
-    fragment = "#" + page.evaluate("navigator.clipboard.readText()").split("#")[1]
-    again = widget(open_page(fragment), 0)
+    again = widget(open_page(copied(view)), 0)
     shows(again, playground("Peace: 50% & cats;", written=ids))
     expect(again.locator(".attn-opened:not([hidden])")).to_contain_text("Layer 2, head 1")
     hostile = open_page(

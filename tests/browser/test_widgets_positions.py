@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import FloatRect, Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from attnbook.widgets import PositionExplorer, RotaryDial, format_number
 from attnbook.widgets.rotary_dial import positioned
 from tests.browser.widget_pages import (
+    copied,
     dial_says,
     everywhere,
     explorer_says,
+    follow,
     settle,
+    stop_clocks,
+    tick,
     vectors,
     widget,
     work,
@@ -35,6 +39,7 @@ def widgets() -> list[Any]:
 
 
 EXPLORER, SMALL, LARGEST, DIAL, ODD = range(5)
+PACE = 450  # milliseconds
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,7 @@ def drag(page: Page, *points: tuple[float, float]) -> None:
     for point in points[1:]:
         page.mouse.move(*point, steps=3)
     page.mouse.up()
+    settle(page)
 
 
 # ---- PositionExplorer
@@ -125,6 +131,7 @@ def test_explorer_by_pointer(open_page: Callable[..., Page], where: dict[str, An
     drag(page, cell(100, 20), cell(60, 10), cell(5, 3))
     assert texts(explorer) == says(5, 3)
     drag(page, cell(5, 3), (box["x"] - 30, box["y"] + 3))  # beyond the edge the last one stays
+    settle(page)
     assert int(explorer.locator(".attn-value").first.text_content() or -1) <= 5
     box = box_of(explorer.locator(".attn-graph").first)
     page.mouse.click(box["x"] + 77.5 / 128 * box["width"], box["y"] + 20)
@@ -148,11 +155,11 @@ def test_explorer_slides_along_one_curve(open_page: Callable[..., Page]) -> None
     every = points(explorer, "faint")
     assert len(every) == 255
     for i in (0, 40, 127):
-        page.evaluate(f"location.hash = '#w.explorer=position:{i}'")
+        follow(page, f"#w.explorer=position:{i}")
         mine = points(explorer, "mine")
         assert np.allclose(mine[:, 1], p @ p[i] / 32, atol=1e-4)  # from 0 to d/2
         assert np.allclose(mine, every[127 - i : 255 - i], atol=1e-3)
-    page.evaluate("location.hash = '#w.explorer=position:0;base:10'")
+    follow(page, "#w.explorer=position:0;base:10")
     p = vectors(128, 64, 10)
     products = p @ p[0]
     low = products.min()
@@ -221,13 +228,16 @@ def test_explorer_plays_to_the_end_and_from_the_start(open_page: Callable[..., P
     shown = explorer.locator(".attn-value").first
     play.focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("(node) => node.textContent === '127'", arg=shown.element_handle())
-    explorer.get_by_role("button", name="Play").click()  # it has stopped by itself
-    page.wait_for_function("(node) => node.textContent === '2'", arg=shown.element_handle())
-    explorer.get_by_role("button", name="Pause").wait_for()
+    expect(shown).to_have_text("127")
+    expect(play).to_be_visible()  # it stops by itself
+    stop_clocks(page)
+    play.click()
+    assert [tick(page, PACE), tick(page, PACE)] == [1, 1]
+    expect(shown).to_have_text("2")
+    assert explorer.get_by_role("button", name="Pause").is_visible()
     slider(explorer, "position i").focus()
     page.keyboard.press("End")  # who moves it, stops it
-    play.wait_for()
+    assert play.is_visible() and tick(page, PACE) == 0
     assert hands(explorer) == hands_say(127)
 
 
@@ -407,14 +417,17 @@ def test_dial_plays_at_one_distance(open_page: Callable[..., Page]) -> None:
     page = open_page("#w.dial=i:62;j:57")
     dial = widget(page, DIAL)
     score = dial.locator(".attn-readout b").first.text_content()
+    stop_clocks(page)
     dial.get_by_role("button", name="Play").click()
-    shown = dial.locator(".attn-value").first
-    page.wait_for_function("(node) => node.textContent === '64'", arg=shown.element_handle())
-    dial.get_by_role("button", name="Play").click()  # on from the start
-    page.wait_for_function("(node) => node.textContent === '6'", arg=shown.element_handle())
+    for i in (63, 64, 5, 6):
+        assert texts(dial) == tells(i=i, j=i - 5)
+        if i == 64:  # on from the start
+            dial.get_by_role("button", name="Play").click()
+        else:
+            assert tick(page, PACE) == 1
     dial.get_by_role("button", name="Pause").click()
-    i = int(shown.text_content() or 0)
-    assert texts(dial) == tells(i=i, j=i - 5)
+    assert tick(page, PACE) == 0
+    assert texts(dial) == tells(i=7, j=2)
     assert dial.locator(".attn-readout b").first.text_content() == score
 
 
@@ -433,7 +446,7 @@ def test_dial_at_its_ends(open_page: Callable[..., Page]) -> None:
     odd.get_by_role("combobox", name="a position").select_option("rotates its vector")
     assert texts(odd)[1] == "All 65 pairs with i − j = 0: the same score, 0.000"
     assert "NaN" not in odd.evaluate("(root) => root.innerHTML")
-    page.evaluate("location.hash = '#w.odd=i:99;j:-4;theta:9;mode:7;q:5,0;k:1'")
+    follow(page, "#w.odd=i:99;j:-4;theta:9;mode:7;q:5,0;k:1")
     q = (2, 0)  # what it can mean
     assert texts(odd) == tells(q=q, k=(1, 0), i=64, j=0, theta=np.pi)
     odd.get_by_role("button", name="Reset").click()
@@ -455,16 +468,16 @@ def test_a_link_and_reset_end_the_play(
 ) -> None:
     page = open_page()
     played = widget(page, n)
+    stop_clocks(page)
     play, pause = (played.get_by_role("button", name=name) for name in ("Play", "Pause"))
     for said in (there, start):
         play.click()
-        pause.wait_for()
+        expect(pause).to_be_visible()
         if said is there:
-            page.evaluate("(link) => { location.hash = link; }", link)
+            follow(page, link)
         else:
             played.get_by_role("button", name="Reset").click()
-        play.wait_for(timeout=2000)
-        page.wait_for_timeout(600)  # longer than a step takes
+        assert play.is_visible() and tick(page, PACE) == 0
         assert texts(played) == said
 
 
@@ -476,22 +489,19 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[s
     page.keyboard.press("End")
     slider(explorer, "base").focus()
     page.keyboard.press("Home")
-    explorer.get_by_role("button", name="Copy link").click()
-    explorer.get_by_text("Link copied").wait_for()
-    assert page.url.endswith("#w.explorer=pair:31;base:10")
-    fresh = widget(open_page("#" + page.url.split("#")[1], **where), EXPLORER)
+    link = copied(explorer)
+    assert link == "#w.explorer=pair:31;base:10"
+    fresh = widget(open_page(link, **where), EXPLORER)
     assert texts(fresh) == says(40, 31, 10)
-    fresh.page.evaluate("location.hash = '#w.explorer=position:1e9;pair:-3;base:0'")
+    follow(fresh.page, "#w.explorer=position:1e9;pair:-3;base:0")
     assert texts(fresh) == says(127, 0, 1)  # what it can mean
     dial = widget(page, DIAL)
     handle(dial, "q").focus()
     page.keyboard.press("ArrowDown")
     dial.get_by_role("button", name="Move both by one").click()
     dial.get_by_role("combobox", name="a position").select_option("is added to its vector")
-    dial.get_by_role("button", name="Copy link").click()
-    dial.get_by_text("Link copied").wait_for()
     link = "#w.dial=q:1.5,0.3;i:13;j:8;mode:1"
-    assert page.url.endswith(f"{link}&w.explorer=pair:31;base:10")
+    assert copied(dial) == f"{link}&w.explorer=pair:31;base:10"
     fresh = widget(open_page(link, **where), DIAL)
     assert texts(fresh) == tells("add", q=(1.5, 0.3), i=13, j=8)
 

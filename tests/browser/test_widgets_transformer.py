@@ -11,8 +11,10 @@ from playwright.sync_api import Locator, Page
 from attnbook.widgets import BlockDiagram, LossSurface, format_number
 from tests.browser.widget_pages import (
     HOSTILE,
+    copied,
     diagram_says,
     everywhere,
+    follow,
     settle,
     surface_says,
     widget,
@@ -269,8 +271,7 @@ def test_surface_by_keyboard(open_page: Callable[..., Page], where: dict[str, An
 
 def look(page: Page, name: str, **state: int) -> None:
     text = ";".join(f"{trait}:{value}" for trait, value in state.items())
-    page.evaluate(f"location.hash = '#w.{name}={text}'")
-    settle(page)
+    follow(page, f"#w.{name}={text}")
 
 
 def seen(x: float, y: float, z: Any, azimuth: float, elevation: float) -> np.ndarray:
@@ -458,20 +459,16 @@ def test_surfaces_stand_side_by_side(
 def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     switch(widget(page, BLOCK), "mask").click()
-    widget(page, BLOCK).get_by_role("button", name="Copy link").click()
-    widget(page, BLOCK).get_by_text("Link copied").wait_for()
-    assert page.url.endswith("#w.block=off:3")
+    assert copied(widget(page, BLOCK)) == "#w.block=off:3"
     fresh = widget(open_page("#w.block=off:3", **where), BLOCK)
     assert_off(fresh, "mask")
     for nothing in ("off:9", "off:-2", "off:99", "off:0"):  # no such part, or no run without it
-        fresh.page.evaluate(f"location.hash = '#w.block={nothing}'")
+        follow(fresh.page, f"#w.block={nothing}")
         assert_off(fresh, "")
     surface = widget(page, BOWLS)
     surface.get_by_role("slider", name="turn").press("Home")
     surface.get_by_role("checkbox").click()
-    surface.get_by_role("button", name="Copy link").click()
-    surface.get_by_text("Link copied").wait_for()
-    assert page.url.endswith("#w.bowls=azimuth:-180;log:1&w.block=off:3")
+    assert copied(surface) == "#w.bowls=azimuth:-180;log:1&w.block=off:3"
     fresh = widget(open_page("#w.bowls=azimuth:-180;log:1", **where), BOWLS)
     assert angles(fresh) == (-180, 30) and fresh.get_by_role("checkbox").is_checked()
     look(fresh.page, "bowls", azimuth=999, elevation=-9)  # what it can mean

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import format_number
 from attnbook.widgets.rotary_dial import positioned
@@ -52,9 +52,69 @@ def widget(page: Page, n: int) -> Locator:
     return page.locator(".attn").nth(n)
 
 
-def settle(page: Page) -> None:
-    """Until the next frame is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+def settle(page: Page, frames: int = 1) -> None:
+    """Until the next frame is drawn, in which widgets show what they were told before."""
+    frame = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    for _ in range(frames):
+        page.evaluate(frame)
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Waits for what only Python sees of a page."""
+    for _ in range(400):
+        if holds():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("it did not come in 20 seconds")
+
+
+def follow(page: Page, link: str) -> None:
+    """Goes to another fragment of the page, as a link does, until all have heard of it."""
+    script = """(link) => new Promise((done) => {
+      const before = location.href;
+      addEventListener("hashchange", done, { once: true });
+      location.hash = link;
+      if (location.href === before) done(); // it was there already
+    })"""
+    page.evaluate(script, link)
+    settle(page)
+
+
+def copied(view: Locator) -> str:
+    """The fragment of the link to its present state, which a widget copies when it is asked to."""
+    page = view.page
+    view.get_by_role("button", name="Copy link to this state").click()
+    page.wait_for_function("async () => await navigator.clipboard.readText() === location.href")
+    expect(view.get_by_text("Link copied")).to_be_visible()
+    return "#" + page.evaluate("location.href").split("#")[1]
+
+
+# Nothing fades or flies any more.
+STILL = "() => document.getAnimations().every((each) => each.playState !== 'running')"
+TIMERS = """() => {
+  const soon = setTimeout, clear = clearTimeout, waiting = new Map();
+  let last = 1e9; // the page's own timers have smaller numbers
+  const wait = (again) => (f, ms) => (ms ? (waiting.set(++last, { f, ms, again }), last) : soon(f));
+  const stop = (n) => waiting.delete(n) || clear(n);
+  Object.assign(globalThis, {
+    setTimeout: wait(false), setInterval: wait(true), clearTimeout: stop, clearInterval: stop,
+    tick(ms) {
+      const over = [...waiting].filter(([, each]) => each.ms === ms);
+      for (const [n, { f, again }] of over) (again || waiting.delete(n), f());
+      return over.length;
+    },
+  });
+}"""
+
+
+def stop_clocks(page: Page) -> None:
+    """From now on what plays moves on by `tick`, however slow the machine is."""
+    page.evaluate(TIMERS)
+
+
+def tick(page: Page, ms: int) -> int:
+    """Lets the time of the timers of so many milliseconds be over; gives how many waited."""
+    return page.evaluate("(ms) => tick(ms)", ms)
 
 
 HARNESS = """async ({ state, binary, attached }) => {
@@ -132,6 +192,8 @@ def work(control: Locator, step: str, moves: int = 1) -> list[int]:
       const kinds = { childList: true, attributes: true, characterData: true, subtree: true };
       watch.observe(node.closest(".attn"), kinds);
       const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      await frame(); // of what was moved before
+      calls = 0;
       for (let n = 1; n <= 12 * moves; n++) {
         step(n);
         if (n % moves) continue;
