@@ -3,51 +3,94 @@
 python -m benchmarks.recipe [TEXT] [--seconds 150] [--threads 2] [--seed 0]
 
 The known recipe is `attnbook/recipes/known.toml`, nanoGPT's for a processor: 4 layers, 4 heads, 128
-wide, characters, 64 of them at a time, 12 rows, 2,000 updates. It runs as it is, and then with as
-many updates as fit into the seconds; ours is `small.toml`, in the same seconds, which include its
-tokenizer. Each learns from the first nine tenths of the text. Each is scored by one function on all
-of the last tenth: the nats that it needs, a character of the text, with its own context. Bar: at
-most as many parameters as the known recipe, and at most 1.58 / 1.89 of its nats.
+wide, characters, 64 of them at a time, 12 rows, 2,000 updates. It runs as it is, and then as long
+as the seconds last; ours is `small.toml`, in the same seconds, which include its tokenizer. What
+fills the seconds takes its learning rate by the share of them that has passed since its first
+update, and stops when all have, however fast or busy the machine is. Each learns from the first
+nine tenths of the text. Each is scored by one function on all of the last tenth: the nats that it needs, a
+character of the text, with its own context. Bar: at most as many parameters as the known recipe,
+and at most 1.58 / 1.89 of its nats.
 """
 
 import argparse
 import sys
-import tempfile
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from math import inf
 
-from attnbook.corpus import join, nats
+import torch
+
+from attnbook.corpus import join, nats, windows
 from attnbook.settings import read_settings
-from attnbook.token_files import documents
-from attnbook.train import load, run
+from attnbook.token_files import documents, make_tokenizer
+from attnbook.train import next_token_loss, optimizer_of, schedule_of
+from attnbook.training import Run, train
+from attnbook.transformer import TransformerDecoder
 
 BAR = 1.58 / 1.89
+FINE = 10_000  # updates of the schedule that is read off by the clock
 
 
-def learn(recipe: str, changes: list[str], text: str, seed: int, threads: int) -> dict[str, float]:
-    """Train by a recipe, and score what came of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = read_settings(
-            recipe,
-            [
-                f"data.source='{text}'",
-                f"train.folder='{folder}/run'",
-                f"train.seed={seed}",
-                f"train.threads={threads}",
-                "train.evaluate=1000000",  # at the end alone
-                *changes,
-            ],
+class Clock:
+    """A schedule by the share of the time for updates that has passed, and a hook that ends it."""
+
+    def __init__(self, schedule: Callable[[int], float], seconds: float):
+        self.schedule, self.updates = schedule, 0
+        self.first = time.perf_counter()
+        self.end = self.first + seconds
+
+    def rate(self, step: int) -> float:
+        passed = (time.perf_counter() - self.first) / (self.end - self.first)
+        return self.schedule(int(FINE * passed))
+
+    def __call__(self, run: Run) -> None:
+        self.updates, now = run.step, time.perf_counter()
+        if not run.step:
+            self.first = now
+        if now >= self.end:
+            raise TimeoutError
+
+
+def learn(
+    recipe: str, text: str, seed: int, threads: int, seconds: float | None = None
+) -> dict[str, float]:
+    """Train by a recipe, or as long as the seconds last, and score what came of it."""
+    torch.set_num_threads(threads)
+    settings = read_settings(recipe)
+    chosen, data = settings.train, settings.data
+    if seconds is not None:
+        chosen = replace(chosen, steps=FINE)
+    schedule = schedule_of(replace(settings, train=chosen))
+    begin = time.perf_counter()
+    clock = Clock(schedule, seconds or inf)
+    parts = chain.from_iterable(documents(text, "train"))
+    tokenizer = make_tokenizer(data.tokenizer, parts, data.vocab_size)
+    ids = join(tokenizer, map("".join, documents(text, "train")))
+    torch.manual_seed(seed)
+    model = TransformerDecoder(tokenizer.vocab, settings.model)
+    with suppress(TimeoutError):
+        train(
+            model,
+            lambda step: windows(ids, chosen.context, step, batch_size=chosen.batch, seed=seed),
+            partial(next_token_loss, model),
+            chosen.steps if seconds is None else sys.maxsize,
+            lr=schedule if seconds is None else clock.rate,
+            optimizer=optimizer_of(settings),
+            clip=settings.optimizer.clip,
+            seed=seed,
+            on_step=[clock],
         )
-        start = time.perf_counter()
-        made = run(settings)
-        seconds = time.perf_counter() - start
-        model, tokenizer = load(made)
-        steps = read_settings(made / "config.toml").train.steps
+    took = time.perf_counter() - begin
     held_out = ["".join(parts) for parts in documents(text, "validation")]
-    needed = nats(model, join(tokenizer, held_out), settings.train.context).sum().item()
+    needed = nats(model.eval(), join(tokenizer, held_out), chosen.context).sum().item()
     return {
-        "updates": steps,
+        "updates": clock.updates,
         "parameters": sum(weight.numel() for weight in model.parameters()),
-        "seconds": seconds,
+        "seconds": took,
         "nats": needed / sum(map(len, held_out)),
     }
 
@@ -61,12 +104,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    fill = [f"train.seconds={asked.seconds}", "train.steps=0"]
-    rows = {"known, as it is": ("known", []), "known": ("known", fill), "ours": ("small", fill)}
+    rows = {
+        "known, as it is": ("known", None),
+        "known": ("known", asked.seconds),
+        "ours": ("small", asked.seconds),
+    }
     found = {}
     print("                  updates  parameters  seconds  nats a character")
-    for name, (recipe, changes) in rows.items():
-        found[name] = row = learn(recipe, changes, asked.text, asked.seed, asked.threads)
+    for name, (recipe, seconds) in rows.items():
+        found[name] = row = learn(recipe, asked.text, asked.seed, asked.threads, seconds)
         print(
             f"{name:16}{row['updates']:9.0f}{row['parameters']:12.0f}"
             f"{row['seconds']:9.0f}{row['nats']:18.4f}",
