@@ -7,9 +7,9 @@ wide, characters, 64 of them at a time, 12 rows, 2,000 updates. It runs as it is
 as the seconds last; ours is `small.toml`, in the same seconds, which include its tokenizer. What
 fills the seconds takes its learning rate by the share of them that has passed since its first
 update, and stops when all have, however fast or busy the machine is. Each learns from the first
-nine tenths of the text. Each is scored by one function on all of the last tenth: the nats that it needs, a
-character of the text, with its own context. Bar: at most as many parameters as the known recipe,
-and at most 1.58 / 1.89 of its nats.
+nine tenths of the text. Each is scored by one function on all of the last tenth: the nats that it
+needs, a character of the text, with its own context. Bar: at most as many parameters as the known
+recipe, and at most 1.58 / 1.89 of its nats.
 """
 
 import argparse
