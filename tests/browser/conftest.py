@@ -189,6 +189,12 @@ def page_factory(
         context.close()
 
 
+@pytest.fixture
+def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
+    """Open the page that a module builds as `path`: `open_page("#w.map=...", width=390)`."""
+    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
+
+
 @pytest.fixture(scope="session")
 def widget_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Store widgets in a notebook and build it, with these settings; gives the page. Call it once a

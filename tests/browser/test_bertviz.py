@@ -17,8 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 from playwright.sync_api import Locator, Page
 
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import everywhere
+from tests.browser.widget_pages import everywhere, serious
 from tests.minibook import build_book, write_mini_book
 from tools import chapters, notebooks, suite
 
@@ -71,11 +70,6 @@ def path(notebook: Path) -> Path:
     done = build_book(notebook.parent, notebook.parent)
     assert done.returncode == 0, done.stdout[-5000:]
     return notebook.parent / "_build/html/views.html"
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda **where: page_factory(path, **where)
 
 
 def host(page: Page, n: int) -> Locator:
@@ -271,8 +265,7 @@ def test_accessible(open_page: Callable[..., Page], theme: str, width: int) -> N
     for n in range(3):
         drawn(page, n)
     host(page, MODEL).get_by_role("button").nth(5).click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []
     names = [host(page, n).get_attribute("aria-label") or "" for n in range(3)]
     assert names[MODEL] == (
         f"bertviz’s model view of {LAYERS} layers with {HEADS} heads each, for: {' '.join(WORDS)}"

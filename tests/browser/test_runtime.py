@@ -8,6 +8,8 @@ import pytest
 import traitlets
 from playwright.sync_api import Page, Route
 
+from tests.browser.widget_pages import until
+
 HOSTILE = "</script><img src=x onerror=document.title='hacked'><!--"
 
 
@@ -100,6 +102,7 @@ def test_drawn_before_the_page_has_come(path: Path, page_factory: Callable[..., 
     page.locator(".attnbook-widget b").wait_for()
     assert page.locator(".widget-view").count() == 1
     assert page.evaluate("document.readyState") == "loading"
+    until(page, lambda: len(held) > 0)  # the page asks before we hear of it
     for route in held:
         route.fulfill(body="", content_type="text/javascript")
     page.wait_for_load_state()

@@ -11,18 +11,14 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import Error, Page
 
-from tests.minibook import ROOT
+from tests.browser.widget_pages import serious
 from tests.repeats import repeats
 
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 MATH_LEFT = "[...document.querySelectorAll('.math')].filter(e => !e.querySelector('.katex')).length"
 NO_ALT = r"""[...document.querySelectorAll("img")]
     .filter((img) => !img.alt.trim() || /^\S+\.(png|svg|jpe?g|webp)$/i.test(img.alt.trim()))
     .map((img) => img.outerHTML)"""
-SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
-    .filter((found) => ["serious", "critical"].includes(found.impact))
-    .map((found) => found.id + ": " + found.nodes.map((node) => node.html).join(" | "))"""
 # Selectors of a sheet that the page's one sheet left out, though the page has what they select.
 MISSED = r"""(text) => {
     const each = (rules) => [...rules].flatMap((rule) => [
@@ -73,9 +69,8 @@ def faults_of(page: Page, theme: str, width: int, *, readable: bool) -> dict[str
     if readable:
         page.evaluate(UNFOLD)
         with suppress(Error):  # axe says what can not
-            page.wait_for_function(SETTLED, timeout=2000)
-        page.add_script_tag(path=AXE)
-        found["accessibility"] = page.evaluate(SERIOUS)
+            page.wait_for_function(SETTLED, timeout=10_000)
+        found["accessibility"] = serious(page)
     where = f"{page.url} {theme} {width}"
     page.context.close()
     return {f"{where}: {what}": faults for what, faults in found.items() if faults}
@@ -116,7 +111,10 @@ def test_one_sheet_says_what_all_said(site: Path, page_factory: Callable[..., Pa
             assert page.evaluate(MISSED, sheet) == [], path.name
     (one,) = (site / "_static").glob("styles-*.css")
     assert one.stat().st_size < 0.5 * sum(map(len, sheets))
-    fonts = page.evaluate("[...document.fonts].filter((face) => face.status == 'loaded').length")
+    fonts = page.evaluate(
+        """async () => [...await document.fonts.ready]
+        .filter((face) => face.status == 'loaded').length"""
+    )
     assert fonts >= 2  # its addresses lead to files
 
 

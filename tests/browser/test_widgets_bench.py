@@ -15,9 +15,8 @@ from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench, format_number
 from attnbook.widgets.decoding_bench import number
 from attnbook.widgets.playground import token_name
-from tests.browser.test_site import AXE, SERIOUS
 from tests.browser.test_widgets_playground import exact, visible
-from tests.browser.widget_pages import everywhere, widget, work
+from tests.browser.widget_pages import copied, everywhere, serious, settle, widget, work
 from tests.tiny_gpt import tiny_gpt
 
 PROMPT = "We must ask"
@@ -30,11 +29,6 @@ def path(widget_page: Callable[..., Path]) -> Path:
     bench = DecodingBench(MODEL, TOKENIZER, PROMPT, steps=5, title="It cuts", name="bench")
     cold = DecodingBench(MODEL, TOKENIZER, "", steps=1, seeds=0, temperature=0, name="cold")
     return widget_page([bench, cold])
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 class Wanted:
@@ -73,6 +67,7 @@ def bar(view: Locator, written: list[int], i: int) -> Locator:
 
 def shows(view: Locator, wanted: Wanted, slack: float = 0.0011) -> None:
     """That the page shows this place."""
+    settle(view.page)
     best, drawn = wanted.order[:10], wanted.drawn
     kept = view.locator(".attn-fell b")
     expect(kept).to_have_text(format_number(wanted.number))
@@ -243,10 +238,7 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:
     bar(view, [], first).click()
     view.get_by_role("button", name="top-p 0.9").click()
     view.get_by_role("button", name="Draw again").click()
-    view.get_by_role("button", name="Copy link").click()
-    expect(view.get_by_text("Link copied")).to_be_visible()
-    fragment = "#" + page.evaluate("navigator.clipboard.readText()").split("#")[1]
-    shows(widget(open_page(fragment), 0), Wanted([first], 1, top_p=0.9), 0.003)
+    shows(widget(open_page(copied(view)), 0), Wanted([first], 1, top_p=0.9), 0.003)
     hostile = f"#w.bench=written:{first},-4,99999,1.5;top_p:-3;seed:-1;temperature:-2;min_p:9"
     view = widget(open_page(hostile), 0)
     shows(view, Wanted([first], temperature=0.0, top_p=0.01, min_p=1.0))
@@ -276,9 +268,8 @@ def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str, width: in
     page = open_page(theme=theme, width=width)
     view = widget(page, 0)
     view.get_by_role("button", name="top-p 0.9").click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []
     view.locator(".attn-take").nth(1).click()
     view.locator(".attn-unstored button").last.click()
     expect(view.locator(".attn-beyond")).to_be_visible()
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

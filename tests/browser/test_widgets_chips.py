@@ -9,8 +9,16 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.widgets import HeadChips
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import everywhere, follow, settle, stop_clocks, tick, widget, work
+from tests.browser.widget_pages import (
+    everywhere,
+    follow,
+    serious,
+    settle,
+    stop_clocks,
+    tick,
+    widget,
+    work,
+)
 
 CHECKPOINTS, HEADS, SIDE = 6, 8, 5
 PACE = 350  # milliseconds
@@ -172,6 +180,5 @@ def test_axe_finds_nothing(
 ) -> None:
     page = page_factory(path, theme=theme, width=width)
     chip(widget(page, 0), 1).click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

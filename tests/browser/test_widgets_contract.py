@@ -27,19 +27,17 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
-from tests.browser.widget_pages import render
+from tests.browser.widget_pages import follow, render, settle, until
 from tests.test_widgets import RUNS, bowls, few_heads, walk
 from tests.tiny_bert import NAME, tiny_bert
 from tests.tiny_gpt import tiny_gpt
-
-FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))"
 
 
 def start(page: Page, widget: Any, attached: bool) -> list[str]:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     render(page, widget, attached)
-    page.evaluate(FRAME)
+    settle(page, 2)
     return errors
 
 
@@ -49,9 +47,9 @@ def finish(page: Page, errors: list[str]) -> None:
     assert page.evaluate("[listeners.size, el.childNodes.length]") == [0, 0]
     page.evaluate("void (model.set = () => { throw new Error('set after the cleanup'); })")
     page.evaluate("void (model.get = () => { throw new Error('drawn after the cleanup'); })")
-    page.evaluate("location.hash = '#w.kept=query:0;temperature:3'")  # nothing listens any more
+    follow(page, "#w.kept=query:0;temperature:3")  # nothing listens any more
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert not errors
     page.close()
 
@@ -68,7 +66,7 @@ def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.locator(".attn-maps").focus()
     page.keyboard.press("ArrowRight")  # the first key puts the cursor on the first cell
     page.keyboard.press("ArrowLeft")
-    page.evaluate(FRAME)
+    settle(page, 2)
     readout = page.locator(".attn-readout")
     assert (page.evaluate("[model.get('query'), model.get('key')]")) == [0, 0]
     assert readout.text_content() == "query q → key a · weight 0.250"
@@ -78,11 +76,11 @@ def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
     new = encoded(later.get_state()["weights"])
     page.evaluate("(new_) => model.fromKernel('weights', bytes(new_))", new)
     page.evaluate("model.fromKernel('key', 1)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert readout.text_content() == "query q → key b · weight 0.500"
     assert page.locator("canvas").evaluate("(canvas) => canvas.width") > 50
     page.evaluate("model.fromKernel('stretch', true)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.get_by_role("checkbox").is_checked()
     assert page.locator(".attn-scale").text_content() == "weight 00.500"
     page.get_by_role("checkbox").click()
@@ -94,7 +92,7 @@ def test_heatmap_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.evaluate("(one) => model.fromKernel('other', bytes(one))", one)  # Python adds a second map
     assert page.locator("canvas").count() == 2
     page.evaluate("model.fromKernel('query', 0), model.fromKernel('key', 0)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert readout.text_content() == "query q → key a · weights 0.250 · other 1.000"
     page.evaluate("model.fromKernel('other', bytes(''))")
     assert [page.locator("canvas").count(), page.locator(".attn").count()] == [1, 1]
@@ -121,7 +119,7 @@ def test_sheet_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Mask later words").click()
     assert page.evaluate("[model.get('mask'), unsaved.size]") == [True, 0]
     page.evaluate("model.fromKernel('w_v', [[3, 0], [0, 1]]), model.fromKernel('cell', 'v.0.0')")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.locator(".attn-sum").text_content() == "1.00 × 3.00 + 0.10 × 0.00 = 3.00"
     page.evaluate("model.fromKernel('words', {})")  # Python takes the other words away
     assert [page.get_by_role("combobox").count(), page.locator(".attn").count()] == [0, 1]
@@ -144,7 +142,7 @@ def test_temperature_keeps_the_contract(browser: Browser, attached: bool) -> Non
     values = page.locator("li b")
     assert values.all_text_contents() == ["0.500", "0.500"]
     page.get_by_role("combobox", name="context").select_option("y")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert values.all_text_contents() == ["0.007", "0.993"]
     page.get_by_role("slider", name="Logit of a").focus()
     page.keyboard.press("End")
@@ -154,7 +152,7 @@ def test_temperature_keeps_the_contract(browser: Browser, attached: bool) -> Non
     new = encoded(later.get_state()["logits"])
     page.evaluate("(new_) => model.fromKernel('logits', bytes(new_))", new)
     page.evaluate("model.fromKernel('temperature', 0)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert values.all_text_contents() == ["0.500", "0.500"]
     assert page.get_by_role("spinbutton").input_value() == "0"
     page.get_by_role("button", name="Greedy").click()
@@ -178,7 +176,7 @@ def test_explorer_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.keyboard.press("Home")
     assert page.evaluate("model.get('base')") == 10
     page.evaluate("model.fromKernel('base', 64), model.fromKernel('position', 0)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     expected = "Wavelength 37.3 positions · at position 0: sine 0.000, cosine 1.000"
     assert page.locator(".attn-readout").first.text_content() == expected  # 2 pi 64^(6/14)
     page.mouse.click(*centre(page, "canvas"))
@@ -203,7 +201,7 @@ def test_dial_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert page.evaluate("[model.get('mode'), unsaved.size]") == ["add", 0]
     page.evaluate("model.fromKernel('mode', 'rotate'), model.fromKernel('theta', 0)")
     page.evaluate("model.fromKernel('k', [2, 0])")
-    page.evaluate(FRAME)
+    settle(page, 2)
     expected = "All 63 pairs with i − j = 2: the same score, 3.000"
     assert page.locator(".attn-readout").last.text_content() == expected
     page.mouse.move(*centre(page, ".attn-handle.attn-k"))
@@ -231,7 +229,7 @@ def test_calculator_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.get_by_role("combobox", name="curves").select_option("memory")
     assert page.evaluate(f"[...{sizes}, unsaved.size]") == [76, 768, 8, 2, False, "memory", 0]
     page.evaluate("model.fromKernel('n', 1), model.fromKernel('batch', 7)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.locator(".attn-value").all_text_contents()[:2] == ["1", "7"]
     box = page.locator(".attn-graph").bounding_box()
     assert box
@@ -250,7 +248,7 @@ def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="mask").click()
     assert page.evaluate(f"[model.get('off'), unsaved.size, {pressed}]") == ["mask", 0, ["mask"]]
     page.evaluate("model.fromKernel('off', 'residual')")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.evaluate(pressed) == ["residual"]
     readout = page.locator(".attn-readout")
     expected = "Without residual connections: exactly right 0.250 · whole model 0.995"
@@ -258,7 +256,7 @@ def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert page.locator(".attn-wire.attn-off").count() == 5  # drawn though attached late
     fewer = BlockDiagram([{**RUNS[0], "exact": [0.5, 0.5]}, RUNS[2]]).get_state()["runs"]
     page.evaluate("(runs) => model.fromKernel('runs', runs)", fewer)  # Python gives other runs
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert [readout.count(), page.locator("[aria-pressed]").count()] == [1, 1]
     assert (readout.text_content() or "").endswith("whole model 0.500")
     page.get_by_role("button", name="Reset").click()
@@ -287,13 +285,13 @@ def test_surface_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.mouse.up()
     assert page.evaluate(f"[...{angles}, unsaved.size]") == [50, 85, True, 0]
     page.evaluate("model.fromKernel('azimuth', -7), model.fromKernel('log', false)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.locator(".attn-value").all_text_contents() == ["-7°", "85°"]
     assert not page.get_by_role("checkbox").is_checked()
     new = encoded(LossSurface(2 * bowls(), ["a", "b"]).get_state()["surfaces"])
     over = "el.querySelector('canvas').dispatchEvent(new PointerEvent('pointermove'))"
     page.evaluate(f"(new_) => (model.fromKernel('surfaces', bytes(new_)), {over})", new)
-    page.evaluate(FRAME)  # a pointer may come before the frame that draws them
+    settle(page, 2)  # a pointer may come before the frame that draws them
     assert (page.locator(".attn-readout").last.text_content() or "").startswith("b: loss 3.000 at")
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate(f"[...{angles}, unsaved.size]") == [35, 30, False, 0]
@@ -309,13 +307,13 @@ def test_chips_keep_the_contract(browser: Browser, attached: bool) -> None:
     now = "['at', 'off', 'mean'].map(model.get)"
     assert page.evaluate(f"[...{now}, unsaved.size]") == [2, [1], True, 0]
     page.evaluate("model.fromKernel('at', 1), model.fromKernel('off', [0])")
-    page.evaluate(FRAME)
+    settle(page, 2)
     readout = page.locator(".attn-readout")
     said = "Step 3: loss 2.00. Right: all heads 0.50, without head 1 0.54."  # 12/24, 13/24
     assert readout.text_content() == said
     new = encoded(HeadChips(**{**few_heads(), "right": np.ones((3, 2, 4))}).get_state()["right"])
     page.evaluate("(new_) => model.fromKernel('right', bytes(new_))", new)
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert readout.text_content() == said.replace("0.50,", "1.00,").replace("0.54", "1.00")
     assert page.locator(".attn").count() == 1
     page.get_by_role("button", name="Reset").click()
@@ -384,10 +382,10 @@ def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.evaluate("model.fromKernel('top_k', 3), model.fromKernel('written', [])")
     page.get_by_text("leaves 3 of").wait_for()
     page.wait_for_function("el.querySelectorAll('.attn-given + .attn-tok').length === 0")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.evaluate("[model.get('unfolded'), model.get('top_k')]") == [["filters"], 3]
     page.get_by_role("button", name="Reset").click()
-    page.evaluate(FRAME)
+    settle(page, 2)
     sent = page.evaluate("['text', 'written', 'top_k', 'unfolded', 'seed'].map(model.get)")
     assert sent == ["We must", [], 0, [], 0]
     finish(page, errors)
@@ -445,7 +443,7 @@ def test_quiz_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Next").click()
     assert page.evaluate("[model.get('at'), unsaved.size]") == [1, 0]
     page.evaluate("model.fromKernel('chosen', [0, 2])")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.locator(".attn-verdict").text_content() == "Wrong. z"
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("[model.get('at'), model.get('chosen')]") == [0, [-1, -1]]
@@ -475,7 +473,7 @@ def test_laboratory_keeps_the_contract(browser: Browser, attached: bool) -> None
     assert page.evaluate(chosen) == ["copy", 16, 0]
     settings = {**small.settings, "n_layers": 1}
     page.evaluate("(all) => model.fromKernel('settings', all)", settings)
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.get_by_role("combobox", name="task").input_value() == "sort six letters"
     page.get_by_role("button", name="Run").click()
     page.locator(".attn-progress", has_text="step 1").wait_for()
@@ -483,7 +481,7 @@ def test_laboratory_keeps_the_contract(browser: Browser, attached: bool) -> None
     assert page.evaluate("[model.get('settings').n_layers, unsaved.size]") == [2, 0]
     page.get_by_role("button", name="Run").click()
     page.locator(".attn-progress", has_text="step 1").wait_for()
-    assert len(page.workers) == 1
+    until(page, lambda: len(page.workers) == 1)  # the first has ended
     finish(page, errors)
 
 
@@ -494,14 +492,14 @@ def test_drawing_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Next").click()
     assert page.evaluate("[model.get('step'), unsaved.size]") == [2, 0]
     page.evaluate("model.fromKernel('step', 3)")
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert page.get_by_role("button", name="Show").is_visible()
     page.get_by_role("button", name="Show").click()
     page.keyboard.press("ArrowLeft")  # the focus has not gone with the button
     assert page.evaluate("[model.get('step'), unsaved.size]") == [2, 0]
     fewer = walk(steps=walk().steps[:0]).get_state()["steps"]
     page.evaluate("(steps) => model.fromKernel('steps', steps)", fewer)  # Python takes the steps
-    page.evaluate(FRAME)
+    settle(page, 2)
     assert [page.locator("svg").count(), page.get_by_role("button").count()] == [1, 0]
     page.evaluate("model.fromKernel('steps', [{ caption: 'x', parts: [], ask: '' }])")
     page.get_by_role("button", name="Play").click()

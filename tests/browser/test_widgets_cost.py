@@ -11,10 +11,8 @@ from playwright.sync_api import Locator, Page
 from attnbook.costs import step_cost
 from attnbook.widgets import CostCalculator
 from attnbook.widgets.cost_calculator import COUNTS, STORE, scaled, timed
-from tests.browser.widget_pages import copied, everywhere, follow, settle, widget, work
-from tests.minibook import ROOT
+from tests.browser.widget_pages import copied, everywhere, follow, settle, violations, widget, work
 
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 SIX: dict[str, Any] = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
 LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}
 HERE, FAST = {"speed": 4.5e10, "bandwidth": 1.8e10}, {"speed": 1e15, "bandwidth": 3e12}
@@ -47,11 +45,6 @@ COSTS, LARGEST = range(2)
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(widgets())
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def says(**given: Any) -> list[str]:
@@ -268,9 +261,4 @@ def test_a_page_holds_it(open_page: Callable[..., Page], where: dict[str, Any]) 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page(theme=theme)
-    page.add_script_tag(path=AXE)
-    found = page.evaluate(
-        """async () => (await axe.run(".attn", { resultTypes: ["violations"] })).violations
-          .map((fault) => [fault.id, ...fault.nodes.map((node) => node.html)])"""
-    )
-    assert found == []
+    assert violations(page) == []

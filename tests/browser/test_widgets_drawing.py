@@ -9,12 +9,12 @@ from playwright.sync_api import Browser, Locator, Page
 
 from attnbook.drawing import arrow, box, cells, column, row, space, text
 from attnbook.widgets import Drawing, Step
-from tests.browser.test_site import AXE, SERIOUS
 from tests.browser.widget_pages import (
     HOSTILE,
     copied,
     everywhere,
     follow,
+    serious,
     settle,
     stop_clocks,
     tick,
@@ -51,11 +51,6 @@ STILL = Drawing(
     alt="An arrow from a to b",
     title="Still",
 )
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def button(drawing: Locator, name: str) -> Locator:
@@ -302,5 +297,4 @@ def test_a_still_drawing_is_itself_anywhere(browser: Browser, theme: Any) -> Non
 def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str, width: int) -> None:
     page = open_page(theme=theme, width=width)
     button(widget(page, WALK), "Next").click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.test_widgets_walks import written
-from tests.browser.widget_pages import everywhere, settle, widget
+from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.test_walks_heads import walk
 from tests.test_walks_seq2seq import drawn
 
@@ -56,5 +54,4 @@ def test_axe_finds_nothing(
     page_factory: Callable[..., Page], path: Path, theme: str, width: int
 ) -> None:
     page = page_factory(f"{path}#w.heads-step=step:5", theme=theme, width=width)
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

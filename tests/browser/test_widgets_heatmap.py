@@ -10,7 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import AttentionHeatmap, format_number
 from tests.browser.widget_pages import (
+    AXE,
     HOSTILE,
+    assert_pictures,
     copied,
     everywhere,
     follow,
@@ -20,7 +22,6 @@ from tests.browser.widget_pages import (
     widget,
 )
 
-AXE = Path(__file__).resolve().parents[2] / "node_modules/axe-core/axe.min.js"
 SOURCE = ["two", "hundred", "forty", "three", "</s>"]
 STEPS = [("step", ["1", "2"])]
 STEEP = np.array([1, 2, 4, 8])[:, None, None]
@@ -110,11 +111,6 @@ def number(step: int, i: int, j: int) -> str:
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(widgets())
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def text(widget: Locator, what: str) -> str:
@@ -688,12 +684,7 @@ def test_dragging_with_the_mouse(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    page = open_page(scheme=scheme, javascript=False)
-    pictures = page.locator("noscript img")
-    assert pictures.count() == len(SHOWN)
-    for n, shown in enumerate(SHOWN):
-        assert pictures.nth(n).get_attribute("alt") == repr(shown)
-        assert (pictures.nth(n).bounding_box() or {"width": 0})["width"] > 100
+    assert_pictures(open_page(scheme=scheme, javascript=False), SHOWN)
 
 
 def test_labels_for_screen_readers(open_page: Callable[..., Page]) -> None:

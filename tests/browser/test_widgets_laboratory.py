@@ -12,8 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import Laboratory, PositionExplorer
 from tests.browser.conftest import Faults
-from tests.browser.test_widgets_positions import AXE
-from tests.browser.widget_pages import everywhere, widget
+from tests.browser.widget_pages import copied, everywhere, settle, until, violations, widget
 from tests.test_laboratory import table
 
 SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
@@ -24,11 +23,6 @@ LONG: dict[str, Any] = {"timeout": 60_000}  # a test asserts no time, and others
 def path(widget_page: Callable[..., Path]) -> Path:
     stored = table(({"task": "add", "seed": 1}, [0, 0.5]), ({"task": "add", "seed": 2}, [0, 1]))
     return widget_page([Laboratory(runs=stored, name="lab", **SMALL), PositionExplorer()])
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def found(page: Page) -> Locator:
@@ -43,6 +37,18 @@ def said(view: Locator) -> Locator:
     return view.locator(".attn-progress")
 
 
+def stands(view: Locator) -> None:
+    """That it moves no more, once a worker has done what it was asked before."""
+    before = ""
+    for _ in range(20):
+        if said(view).inner_text() == before:
+            break
+        before = said(view).inner_text()
+        view.page.wait_for_timeout(500)
+    view.page.wait_for_timeout(500)
+    assert said(view).inner_text() == before
+
+
 def unfold(view: Locator, name: str) -> None:
     view.locator("summary", has_text=name).click()
 
@@ -50,6 +56,7 @@ def unfold(view: Locator, name: str) -> None:
 def run(view: Locator, number: int, name: str = "Run") -> None:
     press(view, name)
     expect(said(view)).to_have_text(re.compile(rf"^Run {number}\b.*Over\.$"), **LONG)
+    settle(view.page)
 
 
 def losses(view: Locator) -> list[float]:
@@ -100,16 +107,15 @@ def test_pause_step_and_stop(open_page: Callable[..., Page]) -> None:
     expect(said(view)).not_to_have_text(re.compile(r"step 2 of"))
     press(view, "Pause")
     expect(said(view)).to_have_text(re.compile(r"Paused\.$"))
-    page.wait_for_timeout(300)  # what a worker was asked before
+    stands(view)
     before = said(view).inner_text()
-    page.wait_for_timeout(500)
-    assert said(view).inner_text() == before
     press(view, "Continue")
     expect(said(view)).not_to_have_text(before)
     tested = re.compile(r"step (2[5-9]|[3-9]\d|\d{3,}) of")  # before, there is nothing to keep
     expect(said(view)).to_have_text(tested, **LONG)
     press(view, "Stop")
     expect(said(view)).to_have_text(re.compile(r"Over\.$"))
+    settle(page)
     assert len(ledger(view)) == 2 and view.get_by_role("button", name="Stop").is_hidden()
     press(view, "Run")
     expect(said(view)).to_have_text(re.compile(r"^Run 3: step"))
@@ -127,7 +133,7 @@ def test_the_ledger_keeps_what_changed_and_the_bet(open_page: Callable[..., Page
     expect(view.get_by_text(set_now)).to_be_visible()
     view.get_by_role("radio", name="worse").check()
     run(view, 3)
-    assert view.get_by_role("radio", name="no bet").is_checked()  # the next bet is open
+    expect(view.get_by_role("radio", name="no bet")).to_be_checked()  # the next bet is open
     first, second, third = ledger(view)
     assert first[1] == "add two numbers, 2 layers of 32 (2 seeds, made before)"
     assert second[6] == "–" and second[1].startswith("task: add two numbers → sort six letters")
@@ -163,11 +169,9 @@ def test_a_link_restores_the_switches(open_page: Callable[..., Page]) -> None:
     view.get_by_role("combobox", name="task").select_option("reverse six letters")
     unfold(view, "Change the model")
     view.get_by_role("combobox", name="positions").select_option("waves")
-    press(view, "Copy link to this state")
-    expect(view.get_by_text("Link copied")).to_be_visible()
-    link = page.evaluate("navigator.clipboard.readText()").split("#")[1]
+    link = copied(view)
     assert "task:~reverse" in link and "positions:~sinusoidal" in link and "lr" not in link
-    again = found(open_page(f"#{link}"))
+    again = found(open_page(link))
     expect(again.get_by_role("combobox", name="task")).to_have_value("reverse six letters")
     hostile = found(open_page("#w.lab=task:~%3Cimg%3E;n_layers:99;steps:200;lr:-1;seed:2.5"))
     expect(hostile.get_by_role("combobox", name="task")).to_have_value("sort six letters")
@@ -204,7 +208,7 @@ def test_by_keyboard(open_page: Callable[..., Page]) -> None:
     page.keyboard.press("Enter")
     expect(said(view)).to_have_text(re.compile(r"step 1 of 100.*Paused\.$"))
     view.locator("summary").first.press("Enter")
-    assert view.get_by_role("combobox", name="layers").is_visible()
+    expect(view.get_by_role("combobox", name="layers")).to_be_visible()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -214,12 +218,7 @@ def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any) -> None:
     run(view, 2)
     for name in ("Change", "Where", "Your runs"):
         unfold(view, name)
-    page.add_script_tag(path=AXE)
-    problems = page.evaluate(
-        """async () => (await axe.run(".attn-laboratory", { resultTypes: ["violations"] }))
-        .violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).slice(0, 3)}`)"""
-    )
-    assert problems == []
+    assert violations(page, ".attn-laboratory") == []
 
 
 def test_the_page_stays_free_while_it_trains(open_page: Callable[..., Page]) -> None:
@@ -254,15 +253,13 @@ def test_it_waits_while_nobody_sees_it_and_ends_with_the_page(
       document.dispatchEvent(new Event("visibilitychange"));
     }"""
     page.evaluate(hide, True)
-    page.wait_for_timeout(400)
+    stands(view)
     before = said(view).inner_text()
-    page.wait_for_timeout(500)
-    assert said(view).inner_text() == before
     page.evaluate(hide, False)
     expect(said(view)).not_to_have_text(before)
     assert len(page.workers) == 1
     page.goto("about:blank")
-    assert page.workers == []
+    until(page, lambda: page.workers == [])
 
 
 def test_a_worker_that_fails_says_why(open_page: Callable[..., Page]) -> None:

@@ -15,11 +15,9 @@ from attnbook.recording import recorded
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import Playground, format_number
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import copied, everywhere, settle, widget
+from tests.browser.widget_pages import copied, everywhere, settle, violations, widget
 from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
-from tools.notebooks import ROOT
 
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 TEXT = "We must ask the"
 READY = "textarea:not([disabled])"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
@@ -303,12 +301,7 @@ def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str) -> None:
         view.get_by_text(name, exact=True).click()
     view.locator(".attn-head-map").nth(3).click()
     expect(view.locator(".attn-opened:not([hidden])")).to_have_count(1)
-    page.add_script_tag(path=AXE)
-    problems = page.evaluate(
-        """async () => (await axe.run(".attn-playground", { resultTypes: ["violations"] }))
-        .violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).slice(0, 3)}`)"""
-    )
-    assert problems == []
+    assert violations(page, ".attn-playground") == []
 
 
 def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:

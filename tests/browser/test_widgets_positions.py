@@ -11,6 +11,7 @@ from playwright.sync_api import FloatRect, Locator, Page, expect
 from attnbook.widgets import PositionExplorer, RotaryDial, format_number
 from attnbook.widgets.rotary_dial import positioned
 from tests.browser.widget_pages import (
+    assert_pictures,
     copied,
     dial_says,
     everywhere,
@@ -19,13 +20,12 @@ from tests.browser.widget_pages import (
     settle,
     stop_clocks,
     tick,
+    touch,
     vectors,
+    violations,
     widget,
     work,
 )
-from tests.minibook import ROOT
-
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 
 
 def widgets() -> list[Any]:
@@ -45,11 +45,6 @@ PACE = 450  # milliseconds
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(widgets())
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def texts(widget: Locator) -> list[str]:
@@ -352,16 +347,6 @@ def test_dial_by_pointer(open_page: Callable[..., Page], where: dict[str, Any]) 
     assert texts(dial) == tells(q=(x, y), k=tuple(k))
 
 
-def touch(page: Page, points: list[tuple[float, float]]) -> None:
-    """A finger, as the screen reports it: the browser may take the gesture for scrolling."""
-    session = page.context.new_cdp_session(page)
-    kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
-    for kind, (x, y) in zip(kinds, points, strict=True):
-        spots = [{"x": x, "y": y}]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spots})
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-
 def test_a_finger_drags_what_it_may_and_scrolls_the_rest(open_page: Callable[..., Page]) -> None:
     page = open_page(width=390)
     dial, explorer = widget(page, DIAL), widget(page, EXPLORER)
@@ -521,12 +506,7 @@ def test_narrow_page_is_comfortable(open_page: Callable[..., Page]) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page(theme=theme)
-    page.add_script_tag(path=AXE)
-    found = page.evaluate(
-        """async () => (await axe.run(".attn", { resultTypes: ["violations"] })).violations
-          .map((fault) => [fault.id, ...fault.nodes.map((node) => node.html)])"""
-    )
-    assert found == []
+    assert violations(page) == []
 
 
 def test_a_frame_draws_once(open_page: Callable[..., Page]) -> None:
@@ -546,7 +526,4 @@ def test_a_frame_draws_once(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    page = open_page(scheme=scheme, javascript=False)
-    pictures = page.locator("noscript img").all()
-    assert [each.get_attribute("alt") for each in pictures] == list(map(repr, widgets()))
-    assert all((each.bounding_box() or {"width": 0})["width"] > 100 for each in pictures)
+    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())

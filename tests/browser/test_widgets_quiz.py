@@ -9,8 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import Question, Quiz
 from attnbook.widgets.quiz import which_wrote
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import HOSTILE, everywhere, widget
+from tests.browser.widget_pages import HOSTILE, copied, everywhere, serious, widget
 
 GAME = which_wrote(
     ("greedy", "top-p 0.9"),
@@ -26,11 +25,6 @@ ODD = Question(
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page([Quiz(GAME, title="Which?", name="game"), Quiz([ODD], name="odd")])
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def choices(quiz: Locator) -> Locator:
@@ -112,10 +106,7 @@ def test_a_link_restores_the_state(open_page: Callable[..., Page]) -> None:
     quiz = widget(page, 0)
     choices(quiz).nth(GAME[0].right).click()
     quiz.get_by_role("button", name="Next question").click()
-    quiz.get_by_role("button", name="Copy link").click()
-    expect(quiz.get_by_text("Link copied")).to_be_visible()
-    fragment = "#" + page.evaluate("navigator.clipboard.readText()").split("#")[1]
-    says(widget(open_page(fragment), 0), 2, 1, 1)
+    says(widget(open_page(copied(quiz)), 0), 2, 1, 1)
     says(widget(open_page("#w.game=at:99;chosen:7,7,7"), 0), 3, 0, 0)
     says(widget(open_page("#w.game=at:-5;chosen:1"), 0), 1, 0, 0)
 
@@ -134,5 +125,4 @@ def test_odd_texts_stay_texts(open_page: Callable[..., Page]) -> None:
 def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str, width: int) -> None:
     page = open_page(theme=theme, width=width)
     choices(widget(page, 0)).first.click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

@@ -11,11 +11,16 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.walks import attention_row
 from attnbook.widgets import AttentionSheet, Drawing
-from tests.browser.test_widgets_walks import written
-from tests.browser.widget_pages import everywhere, settle, widget, work
-from tests.minibook import ROOT
+from tests.browser.widget_pages import (
+    copied,
+    everywhere,
+    settle,
+    violations,
+    widget,
+    work,
+    written,
+)
 
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 RNG = np.random.default_rng(1)
 WORDS = {word: RNG.normal(size=4) for word in ("dogs", "chase", "cat", "it", "they")}
 SENTENCE = ["dogs", "chase", "cat", "it"]
@@ -57,11 +62,6 @@ def last_row() -> Drawing:
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page([sheet(), many(), last_row()])
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def shown(node: Locator) -> dict[str, list[list[str]]]:
@@ -219,11 +219,7 @@ def test_mask_root_and_another_word(open_page: Callable[..., Page], where: Any) 
         "aria-label", f"query of “they”, number 1: {shown(node)['q'][3][0]}"
     )
     assert node.locator(".attn-lab", has_text="they").count() == 8  # rows of six, columns of two
-    label = "Copy link to this state"
-    node.get_by_role("button", name=label).click()
-    expect(node.get_by_role("status")).to_have_text("Link copied")
-    link = page.evaluate("navigator.clipboard.readText()").split("#")[1]
-    again = widget(open_page(f"#{link}"), 0)
+    again = widget(open_page(copied(node)), 0)
     assert shows(again, mine)
     assert marked(again, "attn-at") == ["weights.0.1"]
 
@@ -297,15 +293,9 @@ def test_large_enough_to_read_and_touch(open_page: Callable[..., Page]) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_accessible(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page(theme=theme)
-    page.add_script_tag(path=AXE)
     for name in ("x", "out"):
         cell(widget(page, 0), name, 0, 0).click()
-        page.wait_for_timeout(300)
-        found = page.evaluate(
-            """async () => (await axe.run(".attn", { resultTypes: ["violations"] })).violations
-              .map((fault) => [fault.id, ...fault.nodes.map((node) => node.html)])"""
-        )
-        assert found == []
+        assert violations(page) == []
 
 
 def test_reduced_motion(open_page: Callable[..., Page]) -> None:

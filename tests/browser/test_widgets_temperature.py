@@ -10,7 +10,15 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import SoftmaxTemperature, format_number
 from attnbook.widgets.softmax_temperature import softmax
-from tests.browser.widget_pages import HOSTILE, copied, everywhere, follow, settle, widget
+from tests.browser.widget_pages import (
+    HOSTILE,
+    assert_pictures,
+    copied,
+    everywhere,
+    follow,
+    settle,
+    widget,
+)
 
 WORDS = ["We", "wash", "our", "cats"]
 SCALED = np.array([13, 24, 20, 12]) / 8
@@ -62,11 +70,6 @@ CATS, NEXT, ODD, MASKED, ALONE, LOUD = range(6)
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(widgets())
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 def bars(widget: Locator) -> list[str]:
@@ -366,11 +369,4 @@ def test_motion_as_preferred(open_page: Callable[..., Page], motion: Any) -> Non
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    page = open_page(scheme=scheme, javascript=False)
-    pictures = page.locator("noscript img")
-    assert [picture.get_attribute("alt") for picture in pictures.all()] == list(
-        map(repr, widgets())
-    )
-    assert all(
-        (picture.bounding_box() or {"width": 0})["width"] > 100 for picture in pictures.all()
-    )
+    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())

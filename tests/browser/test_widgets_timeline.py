@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
 from attnbook.walks import target_shift
 from attnbook.widgets import Drawing
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import everywhere, settle, widget
+from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.test_walks_seq2seq import drawn
 from tests.test_walks_transformer import pairs, translator, way
 
@@ -27,14 +26,6 @@ TIMELINE, SHIFT = range(2)
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(WALKS)
-
-
-def written(drawing: Locator, part: str) -> list[str]:
-    """The texts that one sees in parts of this name."""
-    settle(drawing.page)
-    return drawing.locator(f'[data-part="{part}"] text').evaluate_all(
-        "(all) => all.filter((e) => !e.closest('.draw-unseen')).map((e) => e.textContent)"
-    )
 
 
 def shown(n: int, name: str, digits: int = 2) -> list[str]:
@@ -102,5 +93,4 @@ def test_axe_finds_nothing(
     page = page_factory(path, theme=theme, width=width)
     for n in range(len(WALKS)):
         widget(page, n).get_by_role("button", name="Next", exact=True).click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

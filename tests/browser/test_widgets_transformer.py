@@ -11,19 +11,20 @@ from playwright.sync_api import Locator, Page
 from attnbook.widgets import BlockDiagram, LossSurface, format_number
 from tests.browser.widget_pages import (
     HOSTILE,
+    assert_pictures,
     copied,
     diagram_says,
     everywhere,
     follow,
     settle,
     surface_says,
+    touch,
+    violations,
     widget,
     work,
 )
-from tests.minibook import ROOT
 from tests.test_widgets import RUNS, bowls, run
 
-AXE = ROOT / "node_modules/axe-core/axe.min.js"
 ODD = [run(loss=[0.5, 0, 0], exact=[1], said=(HOSTILE[0], HOSTILE[4]))]
 ODD += [{**ODD[0], "off": [part], "exact": [0.5]} for part in ("heads", "feed-forward", "norm")]
 
@@ -48,11 +49,6 @@ BLOCK, POST, BOWLS, WALLED, LARGE = range(5)
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(widgets())
-
-
-@pytest.fixture
-def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Page]:
-    return lambda fragment="", **where: page_factory(f"{path}{fragment}", **where)
 
 
 # ---- BlockDiagram
@@ -411,16 +407,6 @@ def test_surface_reads_the_point(open_page: Callable[..., Page], where: dict[str
         assert (legend.text_content() or "").startswith("Dot:")
 
 
-def touch(page: Page, points: list[tuple[float, float]]) -> None:
-    """A finger, as the screen reports it: the browser may take the gesture for scrolling."""
-    session = page.context.new_cdp_session(page)
-    kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
-    for kind, (x, y) in zip(kinds, points, strict=True):
-        spots = [{"x": x, "y": y}]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spots})
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-
 def test_a_finger_turns_sideways_and_scrolls_upwards(open_page: Callable[..., Page]) -> None:
     page = open_page(width=390)
     surface = widget(page, BOWLS)
@@ -491,12 +477,7 @@ def test_narrow_page_is_comfortable(open_page: Callable[..., Page]) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious(open_page: Callable[..., Page], theme: Any) -> None:
     page = open_page("#w.block=off:3&w.odd=off:8", theme=theme)
-    page.add_script_tag(path=AXE)
-    found = page.evaluate(
-        """async () => (await axe.run(".attn", { resultTypes: ["violations"] })).violations
-          .map((fault) => [fault.id, ...fault.nodes.map((node) => node.html)])"""
-    )
-    assert found == []
+    assert violations(page) == []
 
 
 def test_a_turn_draws_each_point_once(open_page: Callable[..., Page]) -> None:
@@ -520,7 +501,4 @@ def test_a_turn_draws_each_point_once(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    page = open_page(scheme=scheme, javascript=False)
-    pictures = page.locator("noscript img").all()
-    assert [each.get_attribute("alt") for each in pictures] == list(map(repr, widgets()))
-    assert all((each.bounding_box() or {"width": 0})["width"] > 100 for each in pictures)
+    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
 from attnbook.seq2seq import GRUCell
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from attnbook.widgets import Drawing
-from tests.browser.test_site import AXE, SERIOUS
-from tests.browser.widget_pages import everywhere, settle, widget
+from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.test_walks_seq2seq import WORDS, drawn, translator
 
 PAIR = ("deux", "trois")
@@ -35,14 +34,6 @@ WALKS = walks()
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(WALKS)
-
-
-def written(drawing: Locator, part: str) -> list[str]:
-    """The texts that one sees in parts of this name."""
-    settle(drawing.page)
-    return drawing.locator(f'[data-part="{part}"] text').evaluate_all(
-        "(all) => all.filter((e) => !e.closest('.draw-unseen')).map((e) => e.textContent)"
-    )
 
 
 @everywhere
@@ -113,5 +104,4 @@ def test_axe_finds_nothing(
     page = page_factory(path, theme=theme, width=width)
     for n in range(len(WALKS)):
         widget(page, n).get_by_role("button", name="Next", exact=True).click()
-    page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert serious(page) == []

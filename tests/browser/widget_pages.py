@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.widgets import format_number
 from attnbook.widgets.rotary_dial import positioned
+from tools.notebooks import ROOT
 
 HOSTILE = [
     "<img src=x onerror=document.title='hacked'>",
@@ -29,6 +30,12 @@ PLACES = [  # every two of scheme, theme and width together once
         ("file", "dark", 1280),
     )
 ]
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
+SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
+    .filter((found) => ["serious", "critical"].includes(found.impact))
+    .map((found) => found.id + ": " + found.nodes.map((node) => node.html).join(" | "))"""
+VIOLATIONS = """async (part) => (await axe.run(part, { resultTypes: ["violations"] })).violations
+    .map(({ id, nodes }) => id + ": " + nodes.map((node) => node.html).join(" | "))"""
 TURNS: Counter[str] = Counter()  # of each module
 
 
@@ -115,6 +122,45 @@ def stop_clocks(page: Page) -> None:
 def tick(page: Page, ms: int) -> int:
     """Lets the time of the timers of so many milliseconds be over; gives how many waited."""
     return page.evaluate("(ms) => tick(ms)", ms)
+
+
+def serious(page: Page) -> list[str]:
+    """What axe finds wrong with a page, and may keep somebody from reading it."""
+    page.wait_for_function(STILL)
+    page.add_script_tag(path=AXE)
+    return page.evaluate(SERIOUS)
+
+
+def violations(page: Page, part: str = ".attn") -> list[str]:
+    """All that axe finds wrong with the widgets of a page."""
+    page.wait_for_function(STILL)
+    page.add_script_tag(path=AXE)
+    return page.evaluate(VIOLATIONS, part)
+
+
+def assert_pictures(page: Page, widgets: list[Any]) -> None:
+    """That a page without scripts shows each widget's picture and says what it is."""
+    pictures = page.locator("noscript img").all()
+    assert [picture.get_attribute("alt") for picture in pictures] == list(map(repr, widgets))
+    assert all((picture.bounding_box() or {"width": 0})["width"] > 100 for picture in pictures)
+
+
+def touch(page: Page, points: list[tuple[float, float]]) -> None:
+    """A finger, as the screen reports it: the browser may take the gesture for scrolling."""
+    session = page.context.new_cdp_session(page)
+    kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
+    for kind, (x, y) in zip(kinds, points, strict=True):
+        spots = [{"x": x, "y": y}]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spots})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def written(drawing: Locator, part: str) -> list[str]:
+    """The texts that one sees in parts of this name."""
+    settle(drawing.page)
+    return drawing.locator(f'[data-part="{part}"] text').evaluate_all(
+        "(all) => all.filter((e) => !e.closest('.draw-unseen')).map((e) => e.textContent)"
+    )
 
 
 HARNESS = """async ({ state, binary, attached }) => {
