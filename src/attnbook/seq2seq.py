@@ -337,13 +337,13 @@ class RNNsearchDecoder(Decoder):
 
         s_0 = tanh(W_s b_1)
         c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_(t-1), h_j)
-        u_t = U s_(t-1) + V y_(t-1) + C c_t
+        u_t = W_u [s_(t-1); y_(t-1); c_t] + b_u
         m_t = [max(u_t1, u_t2); max(u_t3, u_t4); ...]            a maxout layer
         P(y_t | x, y before t) = softmax(W m_t + b)
         s_t = GRU([y_(t-1); c_t], s_(t-1))
 
     with b_1 `[d_model/2]` the backward state at the first word, W_s `[d_model d_model/2]`, u_t
-    `[2*d_model]`, U, V and C `[2*d_model d_model]`, joined as [U V C] in `deep` with one bias, m_t
+    `[2*d_model]`, W_u `[2*d_model 3*d_model]` and b_u in `deep` (in the paper [U V C]), m_t
     `[d_model]`, and all else as in `Decoder`. W_s is the same for every layer.
 
     Args:
