@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pathlib
+import re
 import textwrap
 
 import nbformat
@@ -480,6 +481,28 @@ def test_text_round_trip_loses_nothing(paired, tmp_path):
     chapters.sync(tmp_path)
     after = json.loads(paired.read_text())
     assert after == before
+
+
+def test_what_a_page_folds_is_folded_by_jupyter_and_colab(paired, tmp_path):
+    folded = notebooks.code_cells(notebooks.read(paired))[3]
+    text = tmp_path / ".text" / "01_tiny.md"
+    assert folded.metadata["jupyter"] == {"source_hidden": True}
+    assert folded.metadata["cellView"] == "form"
+    assert "source_hidden" not in text.read_text() and "cellView" not in text.read_text()
+    for tag, hidden in (
+        ("hide-cell", {"source_hidden": True, "outputs_hidden": True}),
+        ("hide-output", {"outputs_hidden": True}),
+        ("other", None),
+    ):
+        text.write_text(re.sub(r"\b(hide-[a-z]+|other)\b", tag, text.read_text()))
+        later(text, paired)
+        chapters.sync(tmp_path)
+        nb = notebooks.read(paired)
+        metadata = notebooks.code_cells(nb)[3].metadata
+        assert metadata.get("jupyter") == hidden
+        assert ("cellView" in metadata) == (tag == "hide-cell")
+        metadata["jupyter"] = {"source_hidden": tag == "other"}
+        assert "cells are folded otherwise" in "\n".join(checks.executed(nb))
 
 
 def test_text_edited_reaches_the_notebook_and_is_known_to_be_stale(paired, tmp_path):

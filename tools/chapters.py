@@ -179,9 +179,10 @@ def sync(root: pathlib.Path, new: str | None = None) -> None:
 
 
 def tidy(path: pathlib.Path) -> None:
-    """Drop the note that jupytext leaves."""
+    """Drop the note that jupytext leaves, and fold what tags say now."""
     nb = notebooks.read(path)
-    if nb.metadata.pop("jupytext", None) is not None:
+    noted = nb.metadata.pop("jupytext", None) is not None
+    if notebooks.fold(nb) or noted:
         notebooks.amend(path, nb)
 
 

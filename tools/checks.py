@@ -10,7 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools import notebooks
-from tools.notebooks import BOOK, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
+from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words to a line of code that is not folded
@@ -76,12 +76,14 @@ def number(nb: NotebookNode, cell: NotebookNode) -> str:
 
 
 def executed(nb: NotebookNode) -> list[str]:
-    """Run from top to bottom, and not edited since."""
+    """Run from top to bottom, not edited since, and folded alike on a page and in Jupyter."""
     cells, found = code_cells(nb), []
     if [c.execution_count for c in cells] != list(range(1, len(cells) + 1)):
         found.append("was not executed from top to bottom (counts are not 1..n): make run")
     if nb.metadata.get("attnbook", {}).get("code_hash") != notebooks.code_hash(nb):
         found.append("code was edited and not run again: make run")
+    if changed := notebooks.fold(nb):
+        found.append(f"{changed} cells are folded otherwise than their tags say: make text")
     return found
 
 
@@ -223,7 +225,7 @@ def chapter(nb: NotebookNode) -> list[str]:
 
 def folded(cell: NotebookNode) -> bool:
     """Whether a page shows the code of a cell only when it is asked to."""
-    return any(tag.startswith(("hide-", "remove-")) for tag in cell.metadata.get("tags", []))
+    return bool(tags(cell) & (HIDES["source_hidden"] | {"remove-input", "remove-cell"}))
 
 
 def from_extra(cells: Iterable[NotebookNode]) -> set[str]:

@@ -21,6 +21,10 @@ SVG, STILL = "image/svg+xml", "draw-still"  # a drawing by itself, and its style
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
+HIDES = {  # Jupyter's names for what a page folds, by the page's tags
+    "source_hidden": {"hide-input", "hide-cell"},
+    "outputs_hidden": {"hide-output", "hide-cell"},
+}
 VOLATILE = {"ExecuteTime", "colab", "collapsed", "execution", "jupytext", "outputId", "scrolled"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"}
@@ -174,6 +178,7 @@ def settle(nb: NotebookNode, stem: str) -> NotebookNode:
     nb = settle_bertviz(nb, stem)
     refresh(nb, widget_sources())  # a kernel sends more of a source than is stored
     settle_cells(nb)
+    fold(nb)
     nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}
     nb.metadata.update(kernelspec=KERNEL, language_info=LANGUAGE)
     nb.metadata["attnbook"] = {"code_hash": code_hash(nb)}
@@ -191,6 +196,21 @@ def settle_cells(nb: NotebookNode) -> None:
             salt += 1
         taken.add(name)
         cell.id = name
+
+
+def fold(nb: NotebookNode) -> int:
+    """Fold in Jupyter and in Colab what a page folds; returns how many cells were not so."""
+    changed = 0
+    for cell in nb.cells:
+        before = dict(cell.metadata)
+        hidden = {name: True for name, by in HIDES.items() if tags(cell) & by}
+        wanted = {"jupyter": hidden, "cellView": "form" if "source_hidden" in hidden else ""}
+        for name, value in wanted.items():
+            cell.metadata.pop(name, None)
+            if value:
+                cell.metadata[name] = value
+        changed += cell.metadata != before
+    return changed
 
 
 def settle_models(nb: NotebookNode, stem: str) -> NotebookNode:
