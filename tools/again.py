@@ -5,24 +5,22 @@ takes one table; `--seed 3` makes the same choices again.
 """
 
 import argparse
+import importlib
 import os
 import random
 import sys
 from types import ModuleType
 
-from tools import notebooks
 from tools.notebooks import BOOK
 
 SCRIPTS = BOOK / "experiments"
 
 
 def script(name: str) -> ModuleType:
-    """The module `book/experiments/<name>.py`; it may import its neighbours."""
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        return notebooks.load(SCRIPTS / f"{name}.py")
-    finally:
-        sys.path.remove(str(SCRIPTS))
+    """The module `book/experiments/<name>.py`. It, and its processes, may import its neighbours."""
+    if str(SCRIPTS) not in sys.path:
+        sys.path.insert(0, str(SCRIPTS))
+    return importlib.import_module(name)
 
 
 def main() -> None:
