@@ -34,7 +34,7 @@ def test_a_map_opens_where_it_is_told() -> None:
 def test_two_positions_of_an_axis() -> None:
     widget = heatmap(compare="layer", against=2, index=[1, 1])
     assert np.array_equal(widget.shown(), MAPS[[1, 2], 1])
-    assert widget.called() == ["2", "3"]
+    assert widget.called() == ["layer 2", "layer 3"]
     before = widget.png()
     widget.against = 0
     assert np.array_equal(widget.shown(), MAPS[[1, 0], 1])

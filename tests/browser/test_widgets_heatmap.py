@@ -89,7 +89,7 @@ def widgets() -> list[AttentionHeatmap]:
             grown()[:3].reshape(1, 3, len(TARGET), len(SOURCE)),
             TARGET,
             SOURCE,
-            axes=[("layer", ["1"]), ("positions", ["none", "waves", "rotary"])],
+            axes=[("layer", ["1"]), ("positions", ["none", "waves", "2"])],
             compare="positions",
             against=2,
             name="schemes",
@@ -411,11 +411,11 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
     assert second["x"] + second["width"] <= where["width"] - 16
 
     def says(i: int, j: int, left: int, right: int) -> str:
-        names = ["none", "waves", "rotary"]
+        names = ["none", "waves", "positions 2"]  # a number says of what
         each = [f"{names[n]} {format_number(grown()[n, i, j])}" for n in (left, right)]
         return f"query {TARGET[i]} → key {SOURCE[j]} · {each[0]} · {each[1]}"
 
-    assert schemes.locator(".attn-name").all_text_contents() == ["none", "rotary"]
+    assert schemes.locator(".attn-name").all_text_contents() == ["none", "positions 2"]
     for canvas in (0, 1):
         hover(schemes, 2, 3, canvas)
         assert text(schemes, "readout") == says(2, 3, 0, 2)
@@ -435,7 +435,7 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
     fresh = widget(open_page(link, **where), SCHEMES)
     assert text(fresh, "readout") == says(0, 2, 1, 0)
     schemes.get_by_role("button", name="Reset").click()
-    expect(schemes.locator(".attn-name")).to_have_text(["none", "rotary"])
+    expect(schemes.locator(".attn-name")).to_have_text(["none", "positions 2"])
 
 
 def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]) -> None:

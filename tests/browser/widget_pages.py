@@ -339,7 +339,7 @@ def surface_says(widget: Any) -> list[str]:
     lines = []
     for name, losses, centre in zip(widget.names, widget.surfaces, widget.centres(), strict=True):
         figures = [written(float(x)) for x in (centre, losses.mean(), losses.max())]
-        line = f"{name}: loss %s at the trained weights, %s on average, %s at most"
+        line = f"{name}: loss %s at the trained parameters, %s on average, %s at most"
         lines.append(line % tuple(figures))
     return lines
 

@@ -19,7 +19,8 @@ function render({ model, el }) {
   const offset = (m) => axes.reduce((n, [, options], d) => n * options.length + index(m)[d], 0) * area;
   const slice = (all, m) => (all.length === area ? all : all.subarray(offset(m), offset(m) + area));
   const maps = () => (split < 0 ? weights.map((all) => slice(all, 0)) : [0, 1].map((m) => slice(weights[0], m)));
-  const names = () => (split < 0 ? model.get("names") : [0, 1].map((m) => axes[split][1][index(m)[split]]));
+  const called = (label) => (/^\d+$/.test(label) ? `${axes[split][0]} ${label}` : label); // "head 2"
+  const names = () => (split < 0 ? model.get("names") : [0, 1].map((m) => called(axes[split][1][index(m)[split]])));
   const chosen = () => ({ i: model.get("query"), j: model.get("key") });
   const cursor = () => hover ?? chosen();
   const place = (n, first, count) => within(Math.trunc(n), first, count - 1);

@@ -242,7 +242,8 @@ class AttentionHeatmap(Widget):
         if not self.compare:
             return self.names
         axis = [name for name, _ in self.axes].index(self.compare)
-        return [self.axes[axis][1][index[axis]] for index in self._compared()]
+        labels = [self.axes[axis][1][index[axis]] for index in self._compared()]
+        return [f"{self.compare} {label}" if label.isdecimal() else label for label in labels]
 
     def summary(self) -> str:
         rows, columns = len(self.query_tokens), len(self.key_tokens)

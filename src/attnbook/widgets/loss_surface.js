@@ -1,4 +1,4 @@
-// LossSurface: losses over a plane through trained weights, as surfaces that turn together.
+// LossSurface: losses over a plane through trained parameters, as surfaces that turn together.
 import { readTheme } from "./canvas.js";
 import { format, within } from "./math.js";
 import { slider } from "./plot.js";
@@ -198,14 +198,14 @@ function render({ model, el }) {
     names.forEach((name, k) => {
       const own = all.subarray(k * n * n, (k + 1) * n * n);
       readouts[k].replaceChildren(
-        `${name}: loss `, h("b", {}, written(loss(k, middle, middle))), " at the trained weights, ",
+        `${name}: loss `, h("b", {}, written(loss(k, middle, middle))), " at the trained parameters, ",
         h("b", {}, written(own.reduce((sum, x) => sum + x, 0) / own.length)), " on average, ",
         h("b", {}, written(own.reduce((most, x) => Math.max(most, x)))), " at most");
     });
     const place = hover && hover.map((i) => format(extent * along(i), 2).replace("-", "−")).join(", ");
     point.textContent = hover
       ? `At ${place}: ` + names.map((name, k) => `${name} ${written(loss(k, ...hover))}`).join(" · ")
-      : `Dot: the trained weights; from there up to ${extent} along two directions. `
+      : `Dot: the trained parameters; from there up to ${extent} along two directions. `
         + "One scale for all, losses kept within 0.05 %. Drag to turn.";
     if (!pictures.clientWidth) return; // not attached or hidden as yet: painted when it gets a size
     if (!theme) makeTheme();

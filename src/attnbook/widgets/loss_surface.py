@@ -1,4 +1,4 @@
-"""LossSurface: the loss around trained weights as surfaces to be turned, side by side."""
+"""LossSurface: the loss around trained parameters as surfaces to be turned, side by side."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,16 +20,16 @@ def _to_bytes(surfaces: np.ndarray, _: Any = None) -> bytes:
 
 
 class LossSurface(Widget):
-    """Losses over a plane through trained weights, as surfaces that one turns together.
+    """Losses over a plane through trained parameters, as surfaces that one turns together.
 
     surfaces[k, i, j] = L_k(theta_k + a_i u_k + a_j v_k),  a = -extent .. extent in equal steps
 
-    with theta_k the trained weights of model k, u_k and v_k two directions, L_k its loss. Height
-    and colour have one scale for all surfaces; a dot marks the trained weights.
+    with theta_k the trained parameters of model k, u_k and v_k two directions, L_k its loss. Height
+    and colour have one scale for all surfaces; a dot marks the trained parameters.
 
     Args:
         surfaces: `[k, n, n]`, one to three surfaces, n odd and 3 to 41, so that the middle is the
-            trained weights. Losses 0.0001 to 65504 (clip what exceeds it), kept in 16 bits:
+            trained parameters. Losses 0.0001 to 65504 (clip what exceeds it), kept in 16 bits:
             within 0.05 % of what was given; `widget.surfaces` gives the kept values.
         names: what each surface is called.
         extent: how far the plane goes along each direction.
@@ -111,7 +111,7 @@ class LossSurface(Widget):
         return _to_bytes(self.surfaces) + "\0".join(self.names).encode("utf8")
 
     def centres(self) -> np.ndarray:
-        """The loss `[k]` at the trained weights."""
+        """The loss `[k]` at the trained parameters."""
         middle = self.surfaces.shape[-1] // 2
         return self.surfaces[:, middle, middle]
 
