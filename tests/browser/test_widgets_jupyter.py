@@ -377,11 +377,12 @@ def drag(page: Page, view: Locator) -> list[Any]:
         handle = view.locator("button[aria-pressed=true]:not(.attn-next):not(:disabled)")
     if not handle.count():  # a playground, to whom a rebuilt widget sends no model
         return before
+    handle.first.scroll_into_view_if_needed()  # a view may be taller than the window
     box = handle.first.bounding_box()
     assert box
-    points = [
-        (box["x"] + x * box["width"], box["y"] + 0.8 * box["height"]) for x in (0.5, 0.6, 0.7)
-    ]
+    right = "(e) => e.type === 'range' && (e.value - e.min) / (e.max - e.min) > 0.5"
+    way = (0.5, 0.4, 0.2) if handle.first.evaluate(right) else (0.5, 0.6, 0.7)
+    points = [(box["x"] + x * box["width"], box["y"] + 0.8 * box["height"]) for x in way]
     page.mouse.move(*points[0])
     page.mouse.down()
     for point in points[1:]:

@@ -387,7 +387,9 @@ def test_surface_reads_the_point(open_page: Callable[..., Page], where: dict[str
     look(page, "bowls", azimuth=20, elevation=70)
     surface, kept = widget(page, BOWLS), widgets()[BOWLS].surfaces
     legend = surface.locator(".attn-legend")
-    assert (legend.text_content() or "").startswith("Dot: the trained weights; from there up to 3")
+    assert (legend.text_content() or "").startswith(
+        "Dot: the trained parameters; from there up to 3"
+    )
     for n, (i, j) in ((0, (1, 3)), (1, (4, 0)), (1, (2, 2))):
         height = (kept[n, i, j] - kept.min()) / (kept.max() - kept.min())
         place = seen(i / 2 - 1, j / 2 - 1, height, 20, 70)
