@@ -79,7 +79,7 @@ function render({ model, el }) {
         index: axes.map(([, options], d) => place(index[d] ?? 0, 0, options.length)), stretch: on > 0,
       });
     });
-  const root = h("div", { className: "attn", role: "group", "aria-label": title || "Attention map" },
+  const root = h("div", { className: "attn attn-heatmap", role: "group", "aria-label": title || "Attention map" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-row" }, ...controls, querySelect.node,
       h("span", { className: "attn-scale" }, `${what} 0`, gradient, end), stretcher),
