@@ -151,6 +151,7 @@ HOSTILE = {
     + RIGHT,
     "life after its parent": "import ctypes\nctypes.CDLL(None).prctl(1, 0)\nwhile True: pass",
     "no Python": "this is no Python",
+    "a line too far out": "def dot_scores(q, k):\n    x = q @ k.mT\n  return x\n!ls",
     "half a character": "raise ValueError('\\ud800')",
     "a null byte": "x = '\x00'",
     "nothing": "",

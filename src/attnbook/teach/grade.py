@@ -123,7 +123,7 @@ class Sitting:
             if self.late:
                 return
             try:
-                self.student.run(python(source), cell)
+                self.student.run(source, cell)
             except RaisedError as error:
                 self.failed.setdefault(cell, f"the cell raised {error}")
             except GoneError as why:
