@@ -2,6 +2,8 @@ import math
 import os
 import subprocess
 import sys
+from collections import UserDict
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -58,6 +60,21 @@ def test_the_model_comes_back_to_the_device_where_it_was(monkeypatch):
     monkeypatch.setattr(model, "to", lambda device: moves.append(device) or model)
     train(model, batch, model.loss, steps=1, lr=0.02)
     assert len(moves) == 2 and moves[-1] == next(model.parameters()).device
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
+def test_a_run_that_breaks_off_leaves_the_model_as_one_that_ends(monkeypatch, error):
+    model, moves = Regression(), []
+    monkeypatch.setattr(model, "to", lambda device: moves.append(device) or model)
+
+    def stopped(step):
+        if step == 2:
+            raise error
+        return batch(step)
+
+    with pytest.raises(error):
+        train(model, stopped, model.loss, steps=5, lr=0.02)
+    assert not model.training and len(moves) == 2
 
 
 def test_the_first_step_is_adam_with_the_given_rate():
@@ -340,6 +357,23 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole():
     assert found[0] == pytest.approx(found[1], abs=1e-6) and found[0][-1] < found[0][0]
     for a, b in zip(*(model.parameters() for model in models), strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict, lambda x: (None, x), lambda x: [{"x": x}]])
+def test_parts_of_whatever_holds_tensors_are_taken(kind):
+    """As `BatchEncoding` of `transformers`, a mapping that is no dictionary."""
+    seen = []
+
+    def loss(part):
+        while not isinstance(part, torch.Tensor):
+            part = part["x"] if isinstance(part, Mapping) else part[-1]
+        seen.append(part)
+        return model.loss(part)
+
+    model, rows = Regression(), batch(0)
+    whole = kind({"x": rows}) if isinstance(kind, type) else kind(rows)
+    train(model, lambda step: whole, loss, 1, lr=0.1, accumulate=2)
+    assert [part.tolist() for part in seen] == [rows[0::2].tolist(), rows[1::2].tolist()]
 
 
 def test_parts_count_by_their_terms_and_one_without_a_term_counts_nothing():

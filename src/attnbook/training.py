@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -261,8 +261,8 @@ def train(
     process takes one after another. Torch's global seed is set anew at every step.
 
     Args:
-        model: changed in place, on the device that Accelerate chooses; afterwards in evaluation
-            mode, on the device where it was.
+        model: changed in place, on the device that Accelerate chooses; afterwards, also after an
+            error or Ctrl-C, in evaluation mode on the device where it was.
         batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
             For several processes or parts: tensors with a row a sample, in tuples or mappings.
         loss: gives the loss of a batch, a scalar: a mean over the batch.
@@ -309,57 +309,63 @@ def train(
     check_device(device)
     context = autocast(precision, device)
     home = next((weight.device for weight in model.parameters()), device)
-    model.to(device)
-    objective, updater = accelerator.prepare(
-        _Objective(model, loss, context), optimizer(model.named_parameters())
-    )
-    scaler = GradScaler(device.type, enabled=precision == "fp16")
-    settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
-    settings |= {"accumulate": accumulate, "precision": precision}
-    name = getattr(optimizer, "__name__", "<lambda>")
-    settings["optimizer"] = optimizer if name == "<lambda>" else name
-    words = {name: str(value) for name, value in settings.items()}
-    run = Run(model, updater, steps, [], words, accelerator.is_main_process, scaler)
-    hooks = list(on_step)
-    for hook in hooks:
-        hook(run)
-    begun = cast(Tensor, accelerator.gather(torch.tensor([run.step], device=device))).tolist()
-    if len(set(begun)) > 1:
-        raise ValueError(f"on_step must bring all processes to one step, got {begun}")
-    shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
-    unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
-    each = 1 if tokens is None else tokens
-    with tqdm(total=steps * each, initial=run.step * each, disable=not shown, **unit) as bar:
-        while run.step < steps:
-            model.train()  # a hook may have evaluated
-            torch.manual_seed(seed * 1_000_003 + run.step * size + index)
-            updater.zero_grad()
-            total = torch.zeros((), device=device)
-            parts = _parts(batches(run.step), accelerator, count, accumulate)
-            for i, (part, share) in enumerate(parts, start=1):
-                waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
-                with waits:
-                    value = objective(send_to_device(part, device), share)
-                    if not value.isfinite():
-                        raise FloatingPointError(f"the loss is {value.item()} at step {run.step}")
-                    accelerator.backward(scaler.scale(value))
-                total += value.detach()
-            scaler.unscale_(updater)
-            longest = math.inf if clip is None else clip
-            norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
-            if not norm.isfinite() and not (scaler.is_enabled() and scaler.get_scale() > 1):
-                raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
-            for group in updater.param_groups:
-                group["lr"] = schedule(run.step) * group.get("scale", 1.0)
-            scaler.step(updater)
-            scaler.update()
-            run.losses.append(cast(Tensor, accelerator.reduce(total, "mean")).item())
-            bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
-            bar.update(each)
-            for hook in hooks:
-                hook(run)
-    model.eval().to(home)
-    return run.losses
+    try:
+        model.to(device)
+        objective, updater = accelerator.prepare(
+            _Objective(model, loss, context), optimizer(model.named_parameters())
+        )
+        scaler = GradScaler(device.type, enabled=precision == "fp16")
+        settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
+        settings |= {"accumulate": accumulate, "precision": precision}
+        name = getattr(optimizer, "__name__", "<lambda>")
+        settings["optimizer"] = optimizer if name == "<lambda>" else name
+        words = {name: str(value) for name, value in settings.items()}
+        run = Run(model, updater, steps, [], words, accelerator.is_main_process, scaler)
+        hooks = list(on_step)
+        for hook in hooks:
+            hook(run)
+        begun = cast(Tensor, accelerator.gather(torch.tensor([run.step], device=device))).tolist()
+        if len(set(begun)) > 1:
+            raise ValueError(f"on_step must bring all processes to one step, got {begun}")
+        shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
+        unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
+        each = 1 if tokens is None else tokens
+        with tqdm(total=steps * each, initial=run.step * each, disable=not shown, **unit) as bar:
+            while run.step < steps:
+                model.train()  # a hook may have evaluated
+                torch.manual_seed(seed * 1_000_003 + run.step * size + index)
+                updater.zero_grad()
+                total = torch.zeros((), device=device)
+                parts = _parts(batches(run.step), accelerator, count, accumulate)
+                for i, (part, share) in enumerate(parts, start=1):
+                    waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
+                    with waits:
+                        value = objective(send_to_device(part, device), share)
+                        if not value.isfinite():
+                            raise FloatingPointError(
+                                f"the loss is {value.item()} at step {run.step}"
+                            )
+                        accelerator.backward(scaler.scale(value))
+                    total += value.detach()
+                scaler.unscale_(updater)
+                longest = math.inf if clip is None else clip
+                norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
+                if not norm.isfinite() and not (scaler.is_enabled() and scaler.get_scale() > 1):
+                    raise FloatingPointError(
+                        f"the gradient is {norm.item()} long at step {run.step}"
+                    )
+                for group in updater.param_groups:
+                    group["lr"] = schedule(run.step) * group.get("scale", 1.0)
+                scaler.step(updater)
+                scaler.update()
+                run.losses.append(cast(Tensor, accelerator.reduce(total, "mean")).item())
+                bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
+                bar.update(each)
+                for hook in hooks:
+                    hook(run)
+        return run.losses
+    finally:
+        model.eval().to(home)
 
 
 def _parts(
@@ -372,10 +378,8 @@ def _parts(
     size, index = accelerator.num_processes, accelerator.process_index
     if (parts := size * accumulate) == 1:
         return [(batch, 1.0)]
-    first = batch
-    while not isinstance(first, Tensor):
-        first = next(iter(first.values() if isinstance(first, dict) else first))
-    if (n := len(first)) < parts:
+    n = next((len(tensor) for tensor in _tensors(batch)), 0)
+    if n < parts:
         raise ValueError(f"batches must have a row for each of {parts} parts, got {n}")
     rows = [torch.arange(index + size * i, n, parts) for i in range(accumulate)]
     mine = [pick(batch, some) for some in rows]
@@ -388,6 +392,17 @@ def _parts(
     )
     shares = size * terms / cast(Tensor, accelerator.reduce(terms.sum(), "sum"))
     return list(zip(mine, shares.tolist(), strict=True))
+
+
+def _tensors(batch: Any) -> Iterator[Tensor]:
+    """The tensors of a batch, in order."""
+    if isinstance(batch, Tensor):
+        yield batch
+    elif isinstance(batch, Mapping | tuple | list):
+        for part in batch.values() if isinstance(batch, Mapping) else batch:
+            yield from _tensors(part)
+    elif batch is not None:
+        raise ValueError(f"batches must hold tensors, in tuples or mappings, got {batch!r}")
 
 
 class Checkpoint:

@@ -25,7 +25,8 @@ LINEAR = nn.Linear(2, 1)
 def run(**changed: Any) -> list[float]:
     options = {"steps": 2, "lr": 0.1} | changed
     loss = options.pop("loss", lambda x: LINEAR(x).mean())
-    return train(LINEAR, lambda step: torch.ones(3, 2), loss, **options)
+    batch = options.pop("batch", torch.ones(3, 2))
+    return train(LINEAR, lambda step: batch, loss, **options)
 
 
 def translator() -> Seq2Seq:
@@ -39,6 +40,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: run(steps=2.0), "steps must be a whole number of at least 1, got 2.0"),
     (lambda: run(accumulate=0), "accumulate must be a whole number of at least 1, got 0"),
     (lambda: run(accumulate=4), "batches must have a row for each of 4 parts, got 3"),
+    (lambda: run(accumulate=2, batch="abc"), "batches must hold tensors, in tuples .* got 'abc'"),
+    (lambda: run(accumulate=2, batch=()), "batches must have a row for each of 2 parts, got 0"),
     (lambda: run(precision="half"), "precision must be one of 'no', 'bf16', 'fp16', got 'half'"),
     (lambda: run(clip=0), "clip must be above 0, or None for no clipping, got 0"),
     (lambda: run(clip=-1.0), "clip must be above 0"),
