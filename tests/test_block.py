@@ -271,6 +271,9 @@ def test_weights_of_another_norm_or_attention_are_refused() -> None:
     theirs = nn.TransformerEncoderLayer(12, 3, 20, activation=nn.ReLU(), norm_first=True)
     with pytest.raises(ValueError, match="reference must have this block's parts"):
         Block(SMALL).load_torch(theirs)
+    theirs = nn.TransformerEncoderLayer(12, 3, 20, norm_first=True, bias=False)  # nor in its norms
+    with pytest.raises(ValueError, match="reference must have this block's parts"):
+        Block(replace(SMALL, bias=False)).load_torch(theirs)
     theirs = nn.TransformerEncoderLayer(12, 3, 20, norm_first=True)
     with pytest.raises(ValueError, match="reference must have the sizes of this module"):
         Block(replace(SMALL, qk_norm=True)).load_torch(theirs)

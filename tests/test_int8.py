@@ -140,6 +140,7 @@ def test_a_model_and_its_tokenizer_belong_together(tmp_path: Path) -> None:
         ((model, pairs), "tokenizer must be one for a Bert, got a BytePair"),
         ((decoder, words), "tokenizer must be one for a TransformerDecoder, got a WordPiece"),
         ((decoder, BytePair(MERGES[:2])), "must have the model's tokens, in their usual order"),
+        ((decoder, BytePair(MERGES, digits=True)), "must not put digits apart to be stored"),
         ((TransformerDecoder(other.vocab, CONFIG), other), "tokens, in their usual order"),
     ):
         with pytest.raises(ValueError, match=message):

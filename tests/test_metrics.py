@@ -3,10 +3,12 @@ import math
 import pytest
 import torch
 
+from attnbook.config import TransformerConfig
 from attnbook.decoding import Hypotheses
 from attnbook.metrics import evaluate, link_offsets
 from attnbook.number_words import Numbers, number_pair
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.transformer import Transformer
 from attnbook.vocabulary import Pairs, Vocabulary
 
 TASK = Numbers(4)
@@ -37,6 +39,13 @@ def test_perfect_translations_score_one_and_bleu_a_hundred():
     exact, token, bleu = evaluate(Oracle(), BATCH)
     assert exact == token == 1
     assert bleu == pytest.approx(100)
+
+
+def test_no_more_is_asked_for_than_there_are_learned_positions():
+    n = BATCH.target.shape[1]
+    config = TransformerConfig(12, 3, 20, 1, positions="learned", max_len=n)
+    model = Transformer(TASK.source_vocab, VOCAB, config).eval()
+    assert 0 <= evaluate(model, BATCH).token <= 1
 
 
 def test_one_wrong_sentence_of_four():

@@ -165,3 +165,25 @@ def test_calls_are_seen_whole_and_leave_nothing_behind() -> None:
         seen.clear()
         model(tokens)
     assert seen == {} and all("scores" not in vars(module) for module in model.modules())
+
+
+def test_what_a_search_attended_can_be_trained_with() -> None:
+    ours, scale = Transformer(ENGLISH, GERMAN, CONFIG).eval(), torch.ones(1, requires_grad=True)
+    with recorded(ours) as weights:
+        ours.translate(SOURCE, max_len=4)
+    (weights["decoder.stack.blocks.1.cross"] * scale).sum().backward()
+    assert scale.grad is not None and scale.grad > 0
+
+
+def test_a_replaced_step_is_there_again_and_blocks_can_be_nested() -> None:
+    attention, x = MultiHeadAttention(24, 4), torch.randn(2, 5, 24)
+    attention.weights = lambda scores, mask: torch.ones_like(scores) / scores.shape[-1]
+    replaced, plain = attention.weights, attention(x)
+    with calls(attention) as outer:
+        with calls(attention) as inner:
+            assert attention(x).equal(plain)
+        assert "weights" in "".join(inner) and inner.keys() == outer.keys()
+        inner.clear()
+        attention(x)
+    assert inner == {} and outer and attention.weights is replaced
+    assert set(vars(attention)) & {"scores", "weights", "combine"} == {"weights"}

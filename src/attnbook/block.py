@@ -167,7 +167,8 @@ class Block(nn.Module):
         """Copy the weights of PyTorch's layer of the same sizes, not its dropout; returns self.
 
         Raises:
-            ValueError: if the layer has another order of norms, another activation or other parts.
+            ValueError: if the layer has another order of norms, another activation, other parts, or
+                no biases; then nothing was copied.
         """
         config = self.config
         theirs = (
@@ -176,14 +177,17 @@ class Block(nn.Module):
             reference.linear1.out_features,
             isinstance(reference, nn.TransformerDecoderLayer),
             reference.norm1.eps,
+            reference.linear1.bias is not None,
         )
         mine = (config.norm, config.activation, config.d_ff, bool(self.cross), config.norm_eps)
+        mine += (True,)  # without biases PyTorch's norms have none either
         plain = config.residual and config.normalizer == "layer" and not config.gated
+        plain = plain and config.bias
         plain = plain and self.attention.positions is None
         if theirs != mine or not plain or self.feed_forward is None:
             raise ValueError(
-                "reference must have this block's parts, (norm, activation, d_ff, cross, eps) ="
-                f" {mine}, got {theirs} for {config}"
+                "reference must have this block's parts, (norm, activation, d_ff, cross, eps, bias)"
+                f" = {mine}, got {theirs} for {config}"
             )
         self.attention.load_torch(reference.self_attn)
         norms = [self.attention_norm, self.feed_forward_norm]

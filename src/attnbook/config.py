@@ -1,6 +1,7 @@
 """What a Transformer can be: sizes and choices, and those of the models that books name."""
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Literal, get_args
 
 from attnbook.checks import check_choice, check_whole
@@ -52,8 +53,8 @@ class TransformerConfig:
 
     Raises:
         ValueError: if a size is no whole number or too small, sizes do not divide each other, a
-            choice is none of those above, norm_eps, rotary_base or init_std is not above 0, or
-            dropout is not in 0 .. 1.
+            choice is none of those above, norm_eps, rotary_base or init_std is not above 0 or not
+            finite, or dropout is not in 0 .. 1.
 
     In other libraries: `hidden_size`, `num_attention_heads`, `intermediate_size`,
     `num_hidden_layers`, `num_key_value_heads`, `rope_theta` of `transformers`.
@@ -109,10 +110,10 @@ class TransformerConfig:
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
         for name in ("norm_eps", "rotary_base"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.init_std is not None and not self.init_std > 0:
-            raise ValueError(f"init_std must be above 0, or None, got {self.init_std}")
+            if not 0 < getattr(self, name) < inf:
+                raise ValueError(f"{name} must be above 0, and finite, got {getattr(self, name)}")
+        if self.init_std is not None and not 0 < self.init_std < inf:
+            raise ValueError(f"init_std must be above 0, and finite, or None, got {self.init_std}")
         if not 0 <= self.dropout <= 1:
             raise ValueError(f"dropout must lie in 0..1, got {self.dropout}")
 

@@ -68,8 +68,9 @@ def save_int8(
         said: more for the file to say of itself; values that JSON can hold.
 
     Raises:
-        ValueError: if a weight is not finite, the tokenizer is none for this model or numbers its
-            tokens in an order of its own, or `said` has a name that the file says by itself.
+        ValueError: if a weight is not finite, the tokenizer is none for this model, puts digits
+            apart or numbers its tokens in an order of its own, or `said` has a name that the file
+            says by itself.
     """
     if isinstance(tokenizer, WordPiece) != isinstance(model, Bert):
         kinds = type(model).__name__, type(tokenizer).__name__
@@ -77,6 +78,8 @@ def save_int8(
     own: dict[str, Any] = {"config": asdict(model.stack.config)}
     if isinstance(tokenizer, WordPiece):
         own |= {"tokens": tokenizer.vocab.tokens, "lowercase": tokenizer.lowercase}
+    elif tokenizer.digits:  # the page, which reads the file, has no such words
+        raise ValueError("tokenizer must not put digits apart to be stored, got digits=True")
     else:
         own["merges"] = [f"{a} {b}" for a, b in tokenizer.merges]
         own["special"] = [tokenizer.vocab.tokens[i] for i in tokenizer.special]

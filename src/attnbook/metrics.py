@@ -45,7 +45,8 @@ def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
     if not len(batch.source):
         raise ValueError("batch must hold at least one sentence, got none")
     vocab, reference = model.decoder.vocab, batch.target[:, 1:]
-    tokens = model.translate(batch.source, max_len=reference.shape[1] + 4).tokens
+    max_len = int(min(reference.shape[1] + 4, model.longest))
+    tokens = model.translate(batch.source, max_len=max_len).tokens
     found, wanted = ([" ".join(vocab.decode(row)) for row in rows] for rows in (tokens, reference))
     forced = model(batch.source, batch.target[:, :-1]).argmax(-1)
     counts = vocab.written(reference)

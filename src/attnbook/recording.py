@@ -68,6 +68,9 @@ def recorded(model: nn.Module, *others: type[nn.Module]) -> Iterator[dict[str, T
                 hook = module.register_forward_hook(partial(join_output, path))
                 afterwards.callback(hook.remove)
         yield weights
+        for path, seen in weights.items():
+            if seen.is_inference():  # of a search: training may not use it
+                weights[path] = seen.clone()
 
 
 Calls = dict[str, tuple[tuple[Any, ...], Any]]
@@ -98,6 +101,10 @@ def calls(model: nn.Module) -> Iterator[Calls]:
 
             afterwards.callback(module.register_forward_hook(keep).remove)
             for step in STEPS if isinstance(module, Attention) else ():
+                own = vars(module).get(step)  # a replaced step, as in another `calls` block
+                undo = (
+                    partial(setattr, module, step, own) if own else partial(delattr, module, step)
+                )
                 setattr(module, step, kept(f"{path}.{step}", getattr(module, step)))
-                afterwards.callback(delattr, module, step)
+                afterwards.callback(undo)
         yield seen

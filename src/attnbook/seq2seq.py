@@ -1,5 +1,6 @@
 """Sequence to sequence: GRU cell, encoder, decoders, and the two of them as a translator."""
 
+from math import inf
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -450,6 +451,7 @@ class Seq2Seq(nn.Module):
 
     encoder: Any
     decoder: Any
+    longest: float = inf  # how many tokens it can write
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module):
         super().__init__()
@@ -502,7 +504,13 @@ class Seq2Seq(nn.Module):
         Args:
             source: `[batch source]` token ids.
             max_len, beam, length_penalty: as for `beam_search`.
+
+        Raises:
+            ValueError: if learned positions are too few for max_len, or as `beam_search` does.
         """
+        if max_len > self.longest:
+            wanted = f"at most {self.longest}, as many as there are learned positions"
+            raise ValueError(f"max_len must be {wanted}, got {max_len}")
         vocab, step = self.decoder.vocab, self.decoder.step
         state = self.decoder.start(self.read(source))
         bos = torch.full_like(source[:, :1], vocab.bos)

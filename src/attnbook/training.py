@@ -18,7 +18,7 @@ from torch.amp.grad_scaler import GradScaler
 from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
-from attnbook.checks import check_choice, check_device, check_whole
+from attnbook.checks import check_choice, check_device, check_range, check_whole
 from attnbook.decoding import pick
 from attnbook.files import whole
 from attnbook.optimizers import Named
@@ -37,6 +37,7 @@ class _Warmed:
 
     def __post_init__(self) -> None:
         check_whole(1, steps=self.steps)
+        check_range(0, math.inf, lr=self.lr)
         if not 0 <= self.warmup < self.steps:
             raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
         if not 0 <= self.least <= self.lr:
@@ -69,8 +70,8 @@ class Cosine(_Warmed):
         least: where the fall ends.
 
     Raises:
-        ValueError: if warmup is not in 0 .. steps - 1, least is not in 0 .. lr, or a step is
-            negative.
+        ValueError: if lr is negative or not finite, warmup is not in 0 .. steps - 1, least is not
+            in 0 .. lr, or a step is negative.
 
     Source: Loshchilov and Hutter 2017, equation 5.
 
@@ -136,7 +137,8 @@ class Noam:
         factor: scales the whole curve; 1 in the paper.
 
     Raises:
-        ValueError: if d_model or warmup is below 1, or a step is negative.
+        ValueError: if d_model or warmup is below 1, factor is negative or not finite, or a step is
+            negative.
 
     Source: Vaswani et al. 2017, equation 3.
 
@@ -149,6 +151,7 @@ class Noam:
 
     def __post_init__(self) -> None:
         check_whole(1, d_model=self.d_model, warmup=self.warmup)
+        check_range(0, math.inf, factor=self.factor)
 
     def __call__(self, step: int) -> float:
         """The learning rate of an update; `step` 0 is the first."""

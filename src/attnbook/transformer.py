@@ -15,7 +15,7 @@ from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
 from attnbook.positions import LearnedPositions, SinusoidalPositions, positions_of
 from attnbook.sampling import PLAIN, Samples, Sampling, Seed, Stop, sample
-from attnbook.seq2seq import Memory, Seq2Seq
+from attnbook.seq2seq import Memory, Seq2Seq, word_mask
 from attnbook.vocabulary import Vocabulary
 
 
@@ -365,7 +365,8 @@ class Transformer(Seq2Seq):
         shared: whether source and target have one vocabulary, and one embedding.
 
     Raises:
-        ValueError: if `shared` and the vocabularies differ in size.
+        ValueError: if `shared` and the vocabularies differ; in `forward`, if a target has padding
+            before a word.
 
     Source: Vaswani et al. 2017.
 
@@ -389,6 +390,8 @@ class Transformer(Seq2Seq):
             TransformerEncoder(source_vocab, config),
             TransformerDecoder(target_vocab, config, cross=True),
         )
+        if config.positions == "learned":
+            self.longest = config.max_len
         if shared:
             self.encoder.stack.embedding = self.decoder.stack.embedding
 
@@ -396,3 +399,12 @@ class Transformer(Seq2Seq):
         """The encoder's states of the sentences, and where there are words."""
         check_ids("source", source, len(self.encoder.vocab))
         return Memory(self.encoder(source), padding_mask(source, self.encoder.vocab.pad))
+
+    def forward(
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
+    ) -> Float[Tensor, "batch target vocab"]:
+        """Scores of the token after each token of `target`, whose padding stands at the end."""
+        memory, vocab = self.read(source), self.decoder.vocab
+        if vocab.pad != vocab.bos and not torch.compiler.is_compiling():
+            word_mask("target", target, vocab)
+        return self.decoder(target, memory)

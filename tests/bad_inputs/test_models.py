@@ -51,10 +51,12 @@ def ones(*shape: int) -> torch.Tensor:
         ({"n_layers": True}, "n_layers must be a whole number of at least 1, got True"),
         ({"max_len": 0}, "max_len must be a whole number of at least 1, got 0"),
         ({"d_ff": -1}, "d_ff must be a whole number of at least 0, got -1"),
-        ({"norm_eps": 0.0}, "norm_eps must be above 0, got 0.0"),
-        ({"norm_eps": float("nan")}, "norm_eps must be above 0, got nan"),
-        ({"rotary_base": -1.0}, "rotary_base must be above 0, got -1.0"),
-        ({"init_std": 0.0}, "init_std must be above 0, or None, got 0.0"),
+        ({"norm_eps": 0.0}, "norm_eps must be above 0, and finite, got 0.0"),
+        ({"norm_eps": float("nan")}, "norm_eps must be above 0, and finite, got nan"),
+        ({"norm_eps": float("inf")}, "norm_eps must be above 0, and finite, got inf"),
+        ({"init_std": float("inf")}, "init_std must be above 0, and finite, .* got inf"),
+        ({"rotary_base": -1.0}, "rotary_base must be above 0, and finite, got -1.0"),
+        ({"init_std": 0.0}, "init_std must be above 0, and finite, or None, got 0.0"),
         ({"dropout": 1.5}, "dropout must lie in 0..1, got 1.5"),
         ({"dropout": float("nan")}, "dropout must lie in 0..1, got nan"),
     ],
@@ -110,7 +112,15 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: decoder().generate(TOKENS, 3, beam=10), "beam must be at most the 9 words, got 10"),
     (lambda: translator()(TOKENS, TOKENS[:1]), "batch"),
     (lambda: translator()(TOKENS + 9, TOKENS), "source must be token ids in 0..10"),
-    (lambda: translator()(TOKENS, TOKENS + 9), "tokens must be token ids in 0..10"),
+    (lambda: translator()(TOKENS, TOKENS + 9), "target must be token ids in 0..10"),
+    (
+        lambda: translator()(TOKENS, TOKENS * torch.tensor([0, 1, 1, 1, 1])),
+        "target must have its padding at the end, got padding before a word",
+    ),
+    (
+        lambda: Transformer(VOCAB, VOCAB, LEARNED).translate(TOKENS),
+        "max_len must be at most 6, as many as there are learned positions, got 32",
+    ),
     (lambda: translator()(TOKENS[:0], TOKENS[:0]), "source must hold at least one"),
     (lambda: translator().translate(TOKENS[0]), r"source must be \[batch token\]"),
     (lambda: translator().translate(TOKENS, max_len=0), "max_len must be"),
@@ -135,3 +145,6 @@ def test_the_sound_calls_beside_them_pass() -> None:
     assert translator().loss(Pairs(TOKENS, TOKENS), 0.1).isfinite()
     assert decoder().generate(TOKENS, 3, beam=9).tokens.shape[0] == 2
     assert Transformer(VOCAB, VOCAB, TINY)(TOKENS, TOKENS).shape == (2, 5, 11)
+    assert len(Transformer(VOCAB, VOCAB, LEARNED).translate(TOKENS, max_len=6).tokens) == 2
+    one = Vocabulary("abc", pad="<s>", bos="<s>", eos="</s>")  # its start looks like padding
+    assert Transformer(one, one, TINY)(TOKENS % 4, torch.tensor([[0, 2], [0, 3]])).isfinite().all()

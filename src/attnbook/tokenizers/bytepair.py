@@ -63,6 +63,7 @@ class BytePair:
         vocab: the `Vocabulary`.
         merges: as given, a tuple of pairs.
         special: the ids of the special tokens.
+        digits: as given.
 
     Raises:
         ValueError: if a merge occurs twice or joins what is no token yet, there is no special token
@@ -115,6 +116,7 @@ class BytePair:
         self.special = tuple(self.vocab.encode(special))
         ids = {token: i for i, token in enumerate(tokens)}
         self._byte = [ids.get(LETTERS[byte]) for byte in range(256)]
+        self.digits = digits
         self._word = DIGIT if digits else WORD
         self._ranks = {
             (ids[a], ids[b]): (rank, ids[a + b]) for rank, (a, b) in enumerate(self.merges)
