@@ -118,7 +118,7 @@ def test_a_model_without_a_part_differs_in_that_part(part):
 
 @pytest.mark.parametrize("seed", repeats(3, 4))
 def test_without_the_mask_training_looks_good_and_writing_fails(seed):
-    model = blocks.trained("mask", seed, steps=200)[0]
+    model = blocks.trained("mask", seed)[0]
     now, then = blocks.losses_of(model)
     assert now < 0.7 and then > now + 1
     now, then = blocks.losses_of(blocks.without("whole", seed))
