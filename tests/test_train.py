@@ -307,6 +307,23 @@ def test_the_folder_of_another_run_is_refused_and_kept(tiny):
     assert run(changed(tiny, f"train.folder={moved}")) == moved, "a folder may get another name"
 
 
+def test_a_second_run_in_a_folder_ends_the_first_and_each_update_has_one_line(tiny, monkeypatch):
+    learn, asked = engine.learn, changed(tiny)
+
+    def second(seen: Run):
+        if seen.step == 6:
+            monkeypatch.setattr(engine, "learn", learn)
+            run(asked)
+
+    def first(*args, on_step, **options):
+        return learn(*args, on_step=[*on_step, second], **options)
+
+    monkeypatch.setattr(engine, "learn", first)
+    with pytest.raises(ValueError, match=r"folder in which nobody else runs, .* log.csv was chan"):
+        run(asked)
+    assert len(losses(tiny.parent / "run")) == 12
+
+
 def test_a_tokenizer_of_a_run_that_never_began_is_made_anew(tiny):
     folder = run(changed(tiny))
     (folder / CONFIG).unlink()

@@ -137,11 +137,15 @@ class Log:
         evaluate: measures them.
         every: updates between two measurements; the last update is followed by one, too.
         tokens: of an update.
+
+    Raises:
+        ValueError: when called, if another process has written into the file meanwhile: a second
+            run in the folder, which goes on alone then.
     """
 
     def __init__(self, path: Path, evaluate: Callable[[nn.Module], float], every: int, tokens: int):
         self.path, self.evaluate, self.every, self.tokens = path, evaluate, every, tokens
-        self.goes_on, self.begin = False, 0.0
+        self.goes_on, self.begin, self.left = False, 0.0, (0, 0)
 
     def __call__(self, run: Run) -> None:
         """Start the clock before the first update; a checkpoint may not have been loaded yet."""
@@ -155,13 +159,22 @@ class Log:
             return
         if not self.goes_on:
             self._go_on(run.step)
+        elif self._state() != self.left:
+            wanted = f"a folder in which nobody else runs, got {self.path.parent}"
+            raise ValueError(f"train.folder must be {wanted}, where {self.path.name} was changed")
         seconds = time.perf_counter() - self.begin
         row = (run.step, run.losses[-1], f"{seconds:.3f}", run.step * self.tokens, bits)
         with self.path.open("a", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow("" if x is None else x for x in row)
+        self.left = self._state()
         if bits is not None:
             said = f"step {run.step} of {run.steps}: {bits:.4f} bits a byte held out"
             tqdm.write(f"{said}, {seconds:.0f} s")
+
+    def _state(self) -> tuple[int, int]:
+        """Which file it is, and its size: another, when another process has gone on with it."""
+        said = self.path.stat() if self.path.is_file() else None
+        return (said.st_ino, said.st_size) if said else (0, 0)
 
     def _go_on(self, step: int) -> None:
         """Keep the lines before this step, and go on with their clock."""
@@ -279,8 +292,9 @@ def run(settings: Settings) -> Path:
         log, the last checkpoint and the weights.
 
     Raises:
-        ValueError: if the folder holds another run or cannot be written, the settings do not fit
-            the text, the processes or the device, or text or tokenizer are not what they were.
+        ValueError: if the folder holds another run, is written by another process or cannot be
+            written, the settings do not fit the text, the processes or the device, or text or
+            tokenizer are not what they were.
     """
     begun, folder = time.perf_counter(), Path(settings.train.folder)
     try:
