@@ -1,6 +1,7 @@
 """Playground in Python: what it refuses, the answer that it stores, and the weights it sends."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from attnbook import sampling
 from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import MaskedWords, Playground
@@ -128,6 +130,21 @@ def test_filters_are_those_of_the_page() -> None:
         ranked, given = np.array(case["p"])[told["order"]], case["filters"]
         counts = left(ranked, given["topK"], given["topP"], given["minP"])
         assert counts == {name: stage["count"] for name, stage in told["stages"].items()}
+
+
+def test_tokens_that_are_alike_stay_together() -> None:
+    logits = torch.tensor([3, 2, 2, 2, 1, 1, 0.0]).double()
+    p, counts = logits.softmax(-1).tolist(), []
+    ends = np.cumsum(p)
+    edges = [p[0] / 2, *[(a + b) / 2 for a, b in pairwise(ends)]]  # each time one more is needed
+    given = [{"temperature": 1.0, "topK": 0, "topP": edge, "minP": 0.0} for edge in edges]
+    cases = [{"logits": logits.tolist(), "p": p, "filters": each, "seed": 0} for each in given]
+    for each, told in zip(given, node("samples", cases=cases), strict=True):
+        ours = sampling.top_p(logits[None], each["topP"])[0]
+        counts.append(told["count"])
+        assert told["count"] == int(ours.isfinite().sum())
+        assert left(np.array(p), 0, each["topP"], 0.0)["topP"] == told["count"]
+    assert counts == [1, 4, 4, 4, 6, 6, 7]
 
 
 def test_top_k_leaves_k_where_the_temperature_leaves_one() -> None:

@@ -300,7 +300,6 @@ def test_half_precision_is_summed_in_32_bits() -> None:
 
 
 def test_the_page_leaves_what_python_leaves() -> None:
-    """But for tokens that are alike at the edge of top-p: the page takes as many as it needs."""
     asked, wanted, alike = [], [], 0
     for n, cut in enumerate(PAGE * 12):
         logits = 3 * torch.randn(50).double()
@@ -311,13 +310,11 @@ def test_the_page_leaves_what_python_leaves() -> None:
         asked.append({"logits": logits.tolist(), "p": p.tolist(), "filters": cut, "seed": n})
     for case, ours, told in zip(asked, wanted, node("samples", cases=asked), strict=True):
         left, found = set(told["order"][: told["count"]]), set(kept(ours).nonzero()[:, 0].tolist())
-        if left != found:
-            edge = ours[kept(ours)].min()
-            assert left < found and all(ours[i] == edge for i in found - left)
-            alike += 1
+        assert left == found
+        alike += case["filters"]["topP"] < 1 and int((ours == ours[kept(ours)].min()).sum()) > 1
         seeds = torch.tensor([case["seed"]])
         assert told["numbers"] == [uniform(seeds, n).item() for n in range(len(told["numbers"]))]
-    assert 0 < alike < len(asked) / 4
+    assert alike > 5  # at the edge
 
 
 # ---- draws

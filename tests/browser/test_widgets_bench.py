@@ -13,8 +13,7 @@ from attnbook.int8 import load_int8
 from attnbook.sampling import Sampling
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench, format_number
-from attnbook.widgets.decoding_bench import number
-from attnbook.widgets.playground import token_name
+from attnbook.widgets.playground import token_name, uniform
 from tests.browser.test_widgets_playground import exact, visible
 from tests.browser.widget_pages import copied, everywhere, serious, settle, widget, work
 from tests.tiny_gpt import tiny_gpt
@@ -38,7 +37,7 @@ class Wanted:
         how = Sampling(**filters)
         with torch.no_grad():
             logits = MODEL(torch.tensor([[*TOKENIZER.encode(PROMPT), *written]]))[0, -1].double()
-        self.p, self.number = logits.softmax(-1), number(seed, len(written))
+        self.p, self.number = logits.softmax(-1), uniform(seed, len(written))
         rest = how(logits[None], torch.zeros(1, 0, dtype=torch.long))[0]
         self.q, self.count = rest.softmax(-1), int((rest > -torch.inf).sum())
         self.order = logits.argsort(descending=True, stable=True).tolist()

@@ -195,4 +195,4 @@ def beam_tree(
 
 
 def shown(tokenizer: BytePair, ids: tuple[int, ...]) -> str:
-    return tokenizer.decode(list(ids)).replace(" ", "␣").replace("\n", "⏎")
+    return tokenizer.decode(list(ids)).replace(" ", "␣").replace("\n", "↵")

@@ -211,7 +211,7 @@ def one_draw(
 
 
 def _seen(tokenizer: BytePair, token: int) -> str:
-    return tokenizer.decode([token]).replace(" ", "␣").replace("\n", "⏎")
+    return tokenizer.decode([token]).replace(" ", "␣").replace("\n", "↵")
 
 
 def _strip(names: list[str], shares: Tensor, name: str) -> Part:

@@ -222,7 +222,7 @@ function render({ model, el }) {
       ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
       Home: [event.ctrlKey ? 0 : i, 0], End: [event.ctrlKey ? rows.length - 1 : i, right], Escape: [-1, -1],
     }[event.key];
-    if (!to) return;
+    if (!to || event.altKey || event.metaKey || (event.ctrlKey && event.key.startsWith("Arrow"))) return;
     event.preventDefault();
     hover = null;
     const [low, first] = event.key === "Escape" ? [-1, false] : [0, i < 0 && j < 0];

@@ -3,7 +3,7 @@ import { format, within } from "./math.js";
 import {
   BLOCKS, INPUTS, NAMES, brief, cellOf, compute, kept, madeOf, naming, operands, uses, written
 } from "./sheet.js";
-import { h, live, onceAFrame, put, stateControls, token } from "./ui.js";
+import { h, isTheirs, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
 const LOOKS = { x: "state", w_q: "query", w_k: "key", w_v: "value", q: "query", k: "key", v: "value",
   scores: "weight", weights: "weight", out: "state" };
@@ -124,7 +124,7 @@ function render({ model, el }) {
   function key(event, block) {
     const at = cell(), turn = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
       Home: [0, -9], End: [0, 9] }[event.key];
-    if (!event.target.matches(".attn-num") || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!event.target.matches(".attn-num") || isTheirs(event)) return;
     const rows = blocks[block].cells, here = rows.flat().indexOf(event.target), wide = rows[0].length;
     const [i, j] = [Math.floor(here / wide), here % wide], own = at && at[0] === block && at[1] === i && at[2] === j;
     if (INPUTS.includes(block) && event.shiftKey && turn?.[0]) {

@@ -1,11 +1,11 @@
 // DecodingBench: a real model's distributions, a tree of them. Filters cut, a number draws, the reader goes on.
 import { branches, nearest, prospect, told, unpack } from "./decoding_tree.js";
 import { makeLines } from "./decoding_view.js";
-import { format, fromSlider, grouped, toSlider, visible, within } from "./math.js";
+import { format, fromSlider, grouped, share, toSlider, visible, within } from "./math.js";
 import { LAST_STEP, kAt, stepOf } from "./playground_row.js";
-import { makeDraw, makeText, share } from "./playground_view.js";
+import { makeDraw, makeText } from "./playground_view.js";
 import { slider } from "./plot.js";
-import { h, live, onceAFrame, put, stateControls, token } from "./ui.js";
+import { button, h, keepFocus, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
 const FILTERS = ["temperature", "top_k", "top_p", "min_p"], PATIENCE = 4000, MOST = 40; // ms for a kernel; its answers
 
@@ -19,7 +19,6 @@ function render({ model, el }) {
   prompt.forEach((name, n) => (names[-1 - n] = name));
 
   // ---- elements
-  const button = (name, onclick, look = "") => h("button", { type: "button", className: look, onclick }, name);
   const text = makeText((at) => go(path().slice(0, Math.max(0, at - prompt.length))));
   const take = button("Take it", () => follow(view.drawn.which), "attn-go");
   const again = button("Draw again", () => { put(model, { seed: (model.get("seed") + 1) % 1e6 }); say(true); });
@@ -103,7 +102,7 @@ function render({ model, el }) {
     for (const id of here) names[id] ??= `⟨${id}⟩`;
     text.draw({ ids, pieces: ids.map((id) => (nameOf(id).startsWith("\\x") ? "" : nameOf(id))), prompt: prompt.length },
       names, ids.length);
-    back.disabled = anew.disabled = !here.length;
+    back.ariaDisabled = anew.ariaDisabled = !here.length;
     shown.hidden = !known;
     if (known) drawPlace(known);
     else view = null;
@@ -119,7 +118,7 @@ function render({ model, el }) {
     const stored = known.exact ? null : new Set(branches(tree, path()));
     bars.draw(view, stored);
     fell.draw(view);
-    take.disabled = drawn.which === undefined;
+    take.ariaDisabled = drawn.which === undefined;
     if (drawn.which === undefined) {
       wonder();
       said.textContent = `The number ${format(view.number)} falls among the ${grouped(size - sizes.keep)} others: `
@@ -152,7 +151,7 @@ function render({ model, el }) {
     h("div", { className: "attn-row attn-branches" }, ...next.map((id) => button(visible(nameOf(id)),
       () => go([...from, id]))), ...(next.length ? [] : [button("Back to it", () => go(from))])));
   }
-  const redraw = onceAFrame(draw), ask = redraw;
+  const ask = onceAFrame(() => keepFocus(root, draw, back));
 
   // ---- life
   model.on("msg:custom", hear);

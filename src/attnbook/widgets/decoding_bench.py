@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from attnbook.decoding import pick
-from attnbook.sampling import Sampling, uniform
+from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import _source
 from attnbook.widgets._widget import Widget, WidgetError, as_list, as_tokens, format_number, short
-from attnbook.widgets.playground import token_name
+from attnbook.widgets.playground import token_name, uniform
 
 SHOWN = 10  # bars
 BINS, BEND = 48, 1.5  # of the histogram of what is not stored one by one; narrow where likely
@@ -185,7 +185,7 @@ class DecodingBench(Widget):
             grown: list[tuple[int, ...]] = [(*walks[0], int(i)) for i in others]
             for k, (how, seed) in enumerate([(Sampling(temperature=0), 0), *draws]):
                 if walks[k] in rows:
-                    walks[k] = (*walks[k], drawn(rows[walks[k]], how, number(seed, n)))
+                    walks[k] = (*walks[k], drawn(rows[walks[k]], how, uniform(seed, n)))
                     grown.append(walks[k])
             at = {path: row for row, path in enumerate(paths)}
             paths = [path for path in dict.fromkeys(grown) if path[-1] != self._end]
@@ -275,11 +275,6 @@ class DecodingBench(Widget):
         axis.set_xlim(0, 1.2 * max(*before, *after))
         axis.legend(fontsize=8, frameon=False, loc="lower right")
         axis.spines[["top", "right"]].set_visible(False)
-
-
-def number(seed: int, n: int) -> float:
-    """The n-th number of a seed in 0 .. 1, the same as the page's."""
-    return float(uniform(torch.tensor([seed]), n)[0])
 
 
 def drawn(logp: Tensor, how: Sampling, number: float) -> int:

@@ -1,9 +1,6 @@
 // The bars of DecodingBench: of each likely token what the model says, and what it is drawn with.
-import { grouped, visible } from "./math.js";
-import { share } from "./playground_view.js";
+import { fullBar, grouped, share, visible } from "./math.js";
 import { h, token } from "./ui.js";
-
-const ENDS = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
 
 // `take` is told the id of a token that was pressed.
 export function makeLines(take) {
@@ -27,8 +24,7 @@ export function makeLines(take) {
   // `stored` has the tokens whose next place is stored; null: that of each can be asked for.
   function draw({ best, size, count: left, mass, near, drawn }, stored) {
     const rows = drawn.which === undefined || drawn.rank < best.length ? best : [...best, drawn];
-    const highest = Math.max(...rows.map(({ model, p, q }) => Math.max(model, p, q)));
-    const full = ENDS.find((end) => highest <= end * 1.0001) ?? 1;
+    const full = fullBar(Math.max(...rows.flatMap(({ model, p, q }) => [model, p, q])));
     while (lines.length < rows.length) lines.push(line());
     rows.forEach(({ which, name, model, p, q }, n) => {
       const made = lines[n], cut = q === 0, hit = which === drawn.which, ends = stored && !stored.has(which);

@@ -1,6 +1,6 @@
 // Drawing: a picture of named parts, still, or walked through in steps.
 import { within } from "./math.js";
-import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, h, isTheirs, live, onceAFrame, put, stateControls } from "./ui.js";
 
 // A caption as [text, words, part, text, words, part, ..., text]: "[words](part)" marks words that stand for a part.
 export const pieces = (caption) => caption.split(/\[([^[\]]+)\]\(([\w.*-]+)\)/);
@@ -49,7 +49,6 @@ function render({ model, el }) {
     const show = h("button", { type: "button", className: "attn-show", onclick: () => open(n) }, "Show");
     return h("li", {}, h("div", { className: "attn-ask" }, h("p", {}, ask), show), answer);
   });
-  const button = (text, onclick, look = "") => h("button", { type: "button", className: look, onclick }, text);
   const back = button("Back", () => by(-1)), play = button("Play", () => (timer ? stop() : start()));
   const next = button("Next", () => by(1), "attn-next");
   const count = h("span", { className: "attn-count" });
@@ -69,7 +68,7 @@ function render({ model, el }) {
     heard, state.bar);
     root.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step || event.target === slider || event.altKey || event.ctrlKey || event.metaKey) return;
+      if (!step || event.target === slider || isTheirs(event)) return;
       event.preventDefault();
       by(step);
     });
@@ -186,7 +185,7 @@ function render({ model, el }) {
       node.classList.toggle("attn-here", i === n);
       node.classList.toggle("attn-waits", waits(i));
     });
-    back.ariaDisabled = n === 0; // a button that is disabled would lose the focus, and with it the keys
+    back.ariaDisabled = n === 0;
     next.ariaDisabled = n === steps.length - 1 && !waits(n);
     play.textContent = timer ? "Pause" : "Play";
     slider.value = n + 1;
@@ -198,8 +197,8 @@ function render({ model, el }) {
 
   // ---- life
   const changes = { step: ask, svg: (again) => again(), steps: (again) => again() };
-  const end = live({ model, el, root, state, ask, changes, box: stage, sized: () => steps.length && light(), render });
-  return () => (clearTimeout(timer), end());
+  const sized = () => steps.length && light(), leave = () => clearTimeout(timer);
+  return live({ model, el, root, state, ask, changes, box: stage, sized, render, leave });
 }
 
 export default { render };

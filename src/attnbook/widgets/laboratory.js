@@ -8,7 +8,7 @@ import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
 import { drawAnswer, makeChart, makeMaps } from "./laboratory_view.js";
 import { format, grouped } from "./math.js";
-import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, h, keepFocus, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const SLICE = 80, LOOKS = 300; // ms of training between two answers of a worker, and between two looks into the model
 const SEEDS = 5, SHOWN = 4; // of a band; earlier runs in the chart
@@ -27,7 +27,6 @@ function render({ model, el }) {
   const now = () => model.get("settings");
 
   // ---- elements
-  const button = (text, onclick) => h("button", { type: "button", onclick }, text);
   const controls = makeControls(change), bets = makeBets(), ledger = makeLedger(change);
   const go = button("Run", () => (active && !active.over ? pause(!active.paused) : play(1)));
   const step = button("One step", () => play(1, true)), five = button(`${SEEDS} seeds`, () => play(SEEDS));
@@ -195,8 +194,8 @@ function render({ model, el }) {
       : "Press Run: a small Transformer learns here, in your page, from examples alone.";
     controls.draw(settings);
     go.textContent = !running ? "Run" : active.paused ? "Continue" : "Pause";
-    step.disabled = running && (!active.paused || active.students.length > 1);
-    five.disabled = running;
+    step.ariaDisabled = running && (!active.paused || active.students.length > 1);
+    five.ariaDisabled = running;
     [halt.hidden, text.hidden, kept.hidden] = [!running, settings.task !== "text", !runs.length];
     if (text !== document.activeElement && text.value !== model.get("text")) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
@@ -235,7 +234,8 @@ function render({ model, el }) {
   }
 
   // ---- life
-  const ask = onceAFrame(draw), wake = () => active && !active.over && !active.paused && resume();
+  const ask = onceAFrame(() => keepFocus(root, draw, go));
+  const wake = () => active && !active.over && !active.paused && resume();
   document.addEventListener("visibilitychange", wake);
   const themed = () => (ask(), drawMaps());
   const changed = { settings: ask, text: ask };

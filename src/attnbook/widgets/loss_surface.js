@@ -2,7 +2,7 @@
 import { readTheme } from "./canvas.js";
 import { format, within } from "./math.js";
 import { slider } from "./plot.js";
-import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { h, isTheirs, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const TALL = 1.2, WIDEST = 1.56; // the height of a surface and half a canvas, half a side of the plane being 1
 const STEP = 5, SPEED = 0.5; // degrees: an arrow key, a pixel of a drag
@@ -78,7 +78,7 @@ function render({ model, el }) {
   const turned = (a, e) => put(model, { azimuth: around(Math.round(a)), elevation: within(Math.round(e), 0, 90) });
   pictures.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] }[event.key];
-    if (!by) return;
+    if (!by || isTheirs(event)) return;
     event.preventDefault();
     turned(model.get("azimuth") + by[0], model.get("elevation") + by[1]);
     heard.textContent = `turned ${model.get("azimuth")}°, tilted ${model.get("elevation")}°`;

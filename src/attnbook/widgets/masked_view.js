@@ -1,11 +1,9 @@
 // The parts of MaskedWords on the page: the words as buttons, the likely words as bars, the heads as a table.
 import { ordinal } from "./masked.js";
-import { format, grouped, visible } from "./math.js";
+import { format, grouped, share, visible } from "./math.js";
 import { h, token } from "./ui.js";
 
 const FEW = 6; // words of a remark
-
-export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
 
 function filled(node, level) {
   node.style.setProperty("--level", level);

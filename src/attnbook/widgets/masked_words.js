@@ -1,16 +1,15 @@
 // MaskedWords: words of the reader's own sentence are hidden, and a BERT in the page says what it would put there.
 import { wordsOf } from "./engine/wordpiece.js";
 import { chosen, distributions, likeliest, looks, mean, stillHidden } from "./masked.js";
-import { makeBars, makeChips, makeHeads, remarks, share } from "./masked_view.js";
+import { makeBars, makeChips, makeHeads, remarks } from "./masked_view.js";
 import {
-  format, fromSlider, largest, toSlider, unpackWeights, visible, within,
+  format, fromSlider, fullBar, largest, share, toSlider, unpackWeights, visible, within,
 } from "./math.js";
 import { summon } from "./model.js";
 import { slider } from "./plot.js";
 import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 const LEVELS = 65535, LETTERS = 500, MOST = 20; // of stored weights; of a text; of the words shown
-const FULL = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
 
 function render({ model, el }) {
   const title = model.get("title"), lowercase = model.get("lowercase");
@@ -114,8 +113,7 @@ function render({ model, el }) {
 
   function drawBars(now, then) {
     const highest = ({ p, best }) => p?.reduce((a, b) => Math.max(a, b)) ?? best[0].p;
-    const most = Math.max(0, ...[...now, ...then].map(highest)), full = FULL.find((end) => most <= end) ?? 1;
-    const n = model.get("top");
+    const full = fullBar(Math.max(0, ...[...now, ...then].map(highest))), n = model.get("top");
     bars.replaceChildren(...now.map((place) => {
       const best = place.best?.slice(0, n) ?? likeliest(place.p, tokens, n);
       const old = then.find(({ name }) => name === place.name);

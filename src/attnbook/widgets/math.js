@@ -13,6 +13,12 @@ export function format(x, digits = 3) {
 // A whole number with commas. The page's own `toLocaleString` takes 10 to 25 ms when it is first asked.
 export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
+// A share of 1; one above 0 is never written as 0.
+export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
+
+// What the longest of some bars stands for, where the largest of their shares is so much.
+export const fullBar = (p) => [0.1, 0.25, 0.5].find((end) => p <= end * 1.0001) ?? 1;
+
 // x, or the end of low..high that it lies beyond.
 export const within = (x, low, high) => Math.min(high, Math.max(low, x));
 

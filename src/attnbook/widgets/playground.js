@@ -1,11 +1,11 @@
 // Playground: a GPT in the page. It says what could come next, filters cut that, and a number picks from the rest.
-import { format, fromSlider, grouped, toSlider, visible, within } from "./math.js";
+import { format, fromSlider, grouped, share, toSlider, visible, within } from "./math.js";
 import { summon } from "./model.js";
 import { LAST_STEP, branch, kAt, merged, outlook, stepOf, surprises } from "./playground_row.js";
 import { makeInside, makePlaces } from "./playground_inside.js";
-import { makeBars, makeDraw, makeText, share } from "./playground_view.js";
+import { makeBars, makeDraw, makeText } from "./playground_view.js";
 import { slider } from "./plot.js";
-import { h, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
+import { button, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 const LETTERS = 500, BRANCHES = 4; // of a prompt; that are kept
 const PACES = [["4 tokens a second", 4], ["15 a second", 15], ["as fast as it can", Infinity]];
@@ -24,7 +24,6 @@ function render({ model, el }) {
     rows: 2, maxLength: LETTERS, spellcheck: false, "aria-label": "Your beginning", enterKeyHint: "go", oninput: edit,
     onkeydown: (event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); write(); } },
   });
-  const button = (name, onclick, className = "") => h("button", { type: "button", className, onclick }, name);
   const go = button("Write", () => (writing ? halt() : write()), "attn-go");
   const one = button("Step", () => step()), back = button("Back", undo);
   const pace = select("pace", PACES.map(([name]) => name), () => {});
@@ -192,9 +191,9 @@ function render({ model, el }) {
     go.textContent = writing ? "Stop" : "Write";
     text.disabled = other.disabled = seed.disabled = !live;
     if (!seed.matches(":focus")) seed.value = model.get("seed");
-    go.disabled = !live || (full() && !writing);
-    one.disabled = !live || writing || full();
-    back.disabled = !live || !model.get("written").length;
+    go.ariaDisabled = !live || (full() && !writing);
+    one.ariaDisabled = !live || writing || full();
+    back.ariaDisabled = !live || !model.get("written").length;
     for (const { node } of Object.values(filters)) node.querySelector("input").disabled = !live;
     const open = model.get("unfolded"), bits = live && open.includes("places") ? surprises(row) : null;
     for (const name of Object.keys(FOLDS)) folds[name].open = open.includes(name);
@@ -229,7 +228,8 @@ function render({ model, el }) {
   }
 
   // ---- life
-  const ask = onceAFrame(draw), wonder = onceAFrame(question), dismiss = summon({ model, root, status, ready });
+  const ask = onceAFrame(() => keepFocus(root, draw, go)), wonder = onceAFrame(question);
+  const dismiss = summon({ model, root, status, ready });
   const shown = Object.fromEntries([...NUMBERS, "unfolded"].map((name) => [name, ask]));
   const changes = { text: wonder, written: wonder, ...shown };
   const stop = live({ model, el, root, state, ask, changes, themed: ask });

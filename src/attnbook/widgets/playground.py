@@ -226,10 +226,13 @@ def token_name(tokenizer: BytePair, i: int) -> str:
 
 def left(ranked: np.ndarray, top_k: int, top_p: float, min_p: float) -> dict[str, int]:
     """How many of the likeliest tokens each filter leaves; `cuts` in `sampling.js` is its twin."""
-    k = min(top_k or len(ranked), len(ranked))
-    k = max(k, int(((ranked >= ranked[k - 1]) & (ranked > 0)).sum()))
+
+    def alike(n: int) -> int:  # with what is as likely as the last
+        return max(n, int(((ranked >= ranked[n - 1]) & (ranked > 0)).sum()))
+
+    k = alike(min(top_k or len(ranked), len(ranked)))
     before = np.cumsum(ranked[:k]) - ranked[:k]  # of those that are likelier
-    p = int((before < top_p * ranked[:k].sum()).sum()) if top_p < 1 else k
+    p = alike(int((before < top_p * ranked[:k].sum()).sum())) if top_p < 1 else k
     return {"topK": k, "topP": p, "minP": int((ranked[:p] >= min_p * ranked[0]).sum())}
 
 

@@ -1,7 +1,7 @@
 // Inside the model of Playground: a small map of every head into a place, what a head looks at there, how long the
 // vectors are that a layer adds; and how surprising each token of the text was.
-import { format, largest, ramp, visible } from "./math.js";
-import { fill, share } from "./playground_view.js";
+import { format, largest, ramp, share, visible } from "./math.js";
+import { fill } from "./playground_view.js";
 import { headMap, looked } from "./playground_row.js";
 import { h, isDark, token } from "./ui.js";
 

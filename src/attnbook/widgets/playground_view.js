@@ -1,11 +1,9 @@
 // The parts of Playground on the page: the text as tokens, the bars of what could come next, the draw.
-import { format, grouped, visible } from "./math.js";
-import { h, token } from "./ui.js";
+import { format, fullBar, grouped, share, visible } from "./math.js";
+import { h, isTheirs, token } from "./ui.js";
 
-const FULL = [0.1, 0.25, 0.5, 1]; // what the longest bar may stand for
 const WIDE = 0.07; // a share that has room for its name
 const MOST_BITS = 12; // from here on a token is as dark as can be
-export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
 
 // Children of a node for these items: those that are as they were, by their keys, stay.
 export function fill(node, items, key, make) {
@@ -32,7 +30,7 @@ export function makeText(choose) {
   node.addEventListener("keydown", (event) => {
     const buttons = all(), at = buttons.indexOf(document.activeElement), by = step[event.key];
     const to = { Home: buttons[0], End: next }[event.key] ?? (by && buttons[at + by]);
-    if (!to || at < 0) return;
+    if (!to || at < 0 || isTheirs(event)) return;
     event.preventDefault();
     to.focus();
   });
@@ -78,7 +76,7 @@ export function makeBars(take) {
 
   // `here` is the token that stands at the place, if one does.
   function draw({ best, size, count: left, mass, drawn }, here, ready) {
-    const full = FULL.find((end) => best[0].p / Math.min(1, mass) <= end * 1.0001) ?? 1;
+    const full = fullBar(best[0].p / Math.min(1, mass));
     const rows = drawn.rank < best.length ? best : [...best, drawn];
     while (lines.length < rows.length) lines.push(line());
     rows.forEach(({ which, name, p }, n) => {

@@ -1,5 +1,5 @@
 // PositionExplorer: sinusoidal position vectors as clock hands and as a picture, one wave, and inner products.
-import { css, format, within } from "./math.js";
+import { css, format, grouped, within } from "./math.js";
 import { playing } from "./play.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
 import {
@@ -10,7 +10,7 @@ import { h, live, onceAFrame, put, stateControls, svg } from "./ui.js";
 const POINTS = 600; // of a drawn wave
 const HANDS = 8, PACE = 450; // at most so many clocks; milliseconds a position
 const whole = (x, count) => within(Math.trunc(x), 0, count - 1);
-const long = (x) => (x < 1000 ? format(x, 1) : Math.round(x).toLocaleString("en"));
+const long = (x) => (x < 1000 ? format(x, 1) : grouped(Math.round(x)));
 
 function render({ model, el }) {
   const size = model.get("d_model"), n = model.get("max_len"), title = model.get("title");
@@ -117,7 +117,7 @@ function render({ model, el }) {
     const same = i ? Math.max(0, binary.length - flipped) : binary.length;
     bits.replaceChildren(`Position ${i} in binary: ${binary.slice(0, same)}`, h("b", {}, binary.slice(same)));
     pair.set(m, String(m), `${m}, wavelength ${long(period)} positions`);
-    base.set(toBaseSlider(made), made.toLocaleString("en"));
+    base.set(toBaseSlider(made), Number.isInteger(made) ? grouped(made) : String(made));
     Object.assign(column.style, { left: `${(100 * i) / n}%`, width: `${100 / n}%` });
     Object.assign(row.style, { top: `${(200 * m) / size}%`, height: `${200 / size}%` });
     const steps = Array.from({ length: POINTS + 1 }, (_, k) => [k / POINTS, ((k / POINTS) * n - 0.5) * turn]);

@@ -1,7 +1,7 @@
 // Quiz: one question at a time, a reason for each choice, and a score that the reader's browser keeps.
 import { hash } from "./engine/random.js";
 import { within } from "./math.js";
-import { h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 function render({ model, el }) {
   const title = model.get("title"), questions = model.get("questions"), last = questions.length - 1;
@@ -18,7 +18,6 @@ function render({ model, el }) {
   const choices = h("div", { className: "attn-choices", role: "group" });
   const verdict = h("p", { className: "attn-verdict" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
-  const button = (name, onclick, look = "") => h("button", { type: "button", className: look, onclick }, name);
   const back = button("Back", () => go(-1)), next = button("Next question", () => go(1), "attn-next");
   const state = stateControls(el, model.get("name"), () => ({ at: [model.get("at")], chosen: chosen() }),
     ({ at: [n], chosen: all }) => {

@@ -3,7 +3,7 @@ import { format, within } from "./math.js";
 import { playing } from "./play.js";
 import { axis, curve, dot, move, plot, slider, trace } from "./plot.js";
 import { inner, positioned, spread } from "./positions.js";
-import { h, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
+import { button, h, isTheirs, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
 
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
 const PACE = 450; // milliseconds a position
@@ -38,11 +38,11 @@ function render({ model, el }) {
     put(model, { [name]: to });
   }));
   const theta = slider("angle θ", { min: 0, max: 1, step: 0.01 }, (to) => put(model, { theta: to }));
-  const together = [1, -1].map((step) => h("button", { type: "button", onclick: () => {
+  const together = [1, -1].map((step) => button(step > 0 ? "Move both by one" : "… and back", () => {
     const [i, j] = positions();
     play.stop();
     tell({ i: i + step, j: j + step });
-  } }, step > 0 ? "Move both by one" : "… and back"));
+  }));
   const play = playing("Play", PACE, () => {
     const [i, j] = positions(), by = Math.max(i, j) < LAST ? 1 : -Math.min(i, j); // from the end back to the start
     put(model, { i: i + by, j: j + by });
@@ -99,7 +99,7 @@ function render({ model, el }) {
     });
     handle.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] }[event.key];
-      if (!step) return;
+      if (!step || isTheirs(event)) return;
       event.preventDefault();
       tell({ [name]: rounded(model.get(name).map((part, side) => part + step[side])) });
     });
@@ -128,9 +128,9 @@ function render({ model, el }) {
     mode.list.selectedIndex = MODES.indexOf(way);
     places.forEach((place, n) => place.set(positions()[n], String(positions()[n])));
     theta.set(turn, `${format(turn, 2)} rad`, `${format(turn, 2)} radians, ${degrees(turn)} a position`);
-    together[0].disabled = Math.max(i, j) === LAST;
-    together[1].disabled = Math.min(i, j) === 0;
-    play.node.disabled = together.every((button) => button.disabled);
+    together[0].ariaDisabled = Math.max(i, j) === LAST;
+    together[1].ariaDisabled = Math.min(i, j) === 0;
+    play.node.disabled = Math.abs(i - j) === LAST;
     drawAngle(now);
     const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie apart, on either side
     const set = (node, attributes) =>

@@ -20,6 +20,21 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
+// A button that can do nothing says so by `ariaDisabled`: disabled, it would lose the focus, and the keys with it.
+export function button(text, onclick, className = "") {
+  const press = () => node.ariaDisabled === "true" || onclick();
+  const node = h("button", { type: "button", className, onclick: press }, text);
+  return node;
+}
+// Draws. Where that takes away or hides what has the focus, `heir` gets it.
+export function keepFocus(root, draw, heir) {
+  const node = document.activeElement, mine = root.contains(node);
+  draw();
+  if (mine && !node.getClientRects().length) heir.focus({ preventScroll: true });
+}
+// Whether a key is the browser's or the system's, as Alt and an arrow are.
+export const isTheirs = ({ altKey, ctrlKey, metaKey }) => altKey || ctrlKey || metaKey;
+
 // A token inside other text: isolated, so that a right-to-left one does not turn its neighbours around.
 export const token = (text) => h("bdi", { className: "attn-token" }, text);
 
@@ -58,14 +73,15 @@ export function onTheme(draw) {
 
 // The life of a widget: `root` comes onto the page and is drawn (`ask`, of onceAFrame). From then on each trait in
 // `changes`, the theme (`themed`) and the size of `box` (`sized`) call what is given for them, until the function that
-// comes back takes all of it away. What a trait calls may have the widget built `again`, by `render`.
-export function live({ model, el, root, state, ask, changes, themed, box, sized, render }) {
+// comes back takes all of it away and calls `leave`. What a trait calls may have the widget built `again`, by `render`.
+export function live({ model, el, root, state, ask, changes, themed, box, sized, render, leave }) {
   const events = Object.entries(changes).map(([trait, react]) => [`change:${trait}`, () => react(again)]);
   const sizes = new ResizeObserver(() => sized()), stopTheme = themed && onTheme(themed);
   let stop = () => {
     for (const [event, react] of events) model.off(event, react);
     sizes.disconnect();
     stopTheme?.();
+    leave?.();
     state.stop();
     ask.cancel();
     root.remove();
@@ -95,8 +111,8 @@ export function stateControls(el, name, read, write) {
     const now = Object.entries(read()).filter(([trait, values]) => String(values) !== String(start[trait]));
     const url = location.href.split("#")[0] + writeLink(location.hash, name, Object.fromEntries(now));
     history.replaceState(history.state, "", url);
-    status.textContent = await navigator.clipboard.writeText(url)
-      .then(() => "Link copied", () => "The link is in the address bar");
+    const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(); // by plain http there is no clipboard
+    status.textContent = await copied.then(() => "Link copied", () => "The link is in the address bar");
   } }, "Copy link to this state");
   const bar = h("div", { className: "attn-foot" }, reset);
   if (!el.closest("[data-attnbook-page]")) return { bar: (bar.append(status), bar), start() {}, stop() {} };

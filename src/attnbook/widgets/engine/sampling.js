@@ -16,7 +16,8 @@ export function ranked(logits) {
 
 // How many of the likeliest tokens each filter leaves, and the probability p that they have together.
 // Top-k: the k likeliest, and what is as likely as the last of them; 0 is off. Top-p: the fewest that have p of what is
-// left together. Min-p: those that have at least m times the probability of the likeliest.
+// left together, and what is as likely as their last. Min-p: those that have at least m times the probability of the
+// likeliest.
 export function cuts(p, order, { topK, topP, minP }) {
   const stages = {};
   let count = order.length, mass = 1;
@@ -26,12 +27,14 @@ export function cuts(p, order, { topK, topP, minP }) {
     for (let i = 0; i < n; i++) mass += p[order[i]];
     stages[name] = { count, mass };
   };
-  let k = topK > 0 ? Math.min(topK, count) : count;
-  while (k < count && p[order[k]] > 0 && p[order[k]] === p[order[k - 1]]) k++; // 0 is what was too small to tell
-  leave("topK", k);
+  const alike = (n) => { // 0 is what was too small to tell
+    while (n < count && p[order[n]] > 0 && p[order[n]] === p[order[n - 1]]) n++;
+    return n;
+  };
+  leave("topK", alike(topK > 0 ? Math.min(topK, count) : count));
   let n = topP < 1 ? 1 : count;
   for (let sum = p[order[0]]; n < count && sum < topP * mass; n++) sum += p[order[n]];
-  leave("topP", n);
+  leave("topP", alike(n));
   let m = 1;
   while (m < count && p[order[m]] >= minP * p[order[0]]) m++;
   leave("minP", m);
