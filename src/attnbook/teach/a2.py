@@ -84,7 +84,7 @@ def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
         "causal_mask",
         {
             "True and False are exchanged: True means may be looked at": ~ones.tril(),
-            "it looks to the right: row i is the word that looks, column j the word looked at":
+            "it looks to the right: row i is the word that asks, column j the word it looks at":
                 ones.triu(),
             "a word may look at itself, too": ones.tril(-1),
             "a word may not look at the word behind it": ones.tril(1),
@@ -130,7 +130,7 @@ def decoder_mask(
                 (torch.arange(n) < torch.tensor(lengths)[:, None] - 1)[:, None] & causal,
             "one word of padding may be looked at: counting begins at 0":
                 (torch.arange(n) <= torch.tensor(lengths)[:, None])[:, None] & causal,
-            "it looks to the right: row i is the word that looks, column j the word looked at":
+            "it looks to the right: row i is the word that asks, column j the word it looks at":
                 words[:, None] & causal.mT,
         },
         axes="sentence query key",
