@@ -19,6 +19,8 @@ MATH_LEFT = "[...document.querySelectorAll('.math')].filter(e => !e.querySelecto
 NO_ALT = r"""[...document.querySelectorAll("img")]
     .filter((img) => !img.alt.trim() || /^\S+\.(png|svg|jpe?g|webp)$/i.test(img.alt.trim()))
     .map((img) => img.outerHTML)"""
+CUT_OFF = """[...document.querySelectorAll(".prev-next-area a")]
+    .filter((link) => link.scrollWidth > link.clientWidth).map((link) => link.textContent.trim())"""
 # Selectors of a sheet that the page's one sheet left out, though the page has what they select.
 MISSED = r"""(text) => {
     const each = (rules) => [...rules].flatMap((rule) => [
@@ -64,6 +66,7 @@ def faults_of(page: Page, theme: str, width: int, *, readable: bool) -> dict[str
     found = {
         "formulas not set": [True] * page.evaluate(MATH_LEFT),
         "pictures without alternative text": page.evaluate(NO_ALT),
+        "names of pages cut off": page.evaluate(CUT_OFF),
         "pixels too wide": [beyond] if beyond > 0 else [],
     }
     if readable:

@@ -248,6 +248,22 @@ def test_a_drag_changes_little(open_page: Callable[..., Page]) -> None:
     assert texts(calculator)[0].endswith("operations")
 
 
+@pytest.mark.parametrize("width", [1100, 390])
+def test_names_of_curves_stand_beside_them(open_page: Callable[..., Page], width: int) -> None:
+    page = open_page(width=width)
+    calculator = widget(page, COSTS)
+    plot, frame = (calculator.locator(part).bounding_box() for part in (".attn-graph", ":scope"))
+    assert plot and frame
+    for chart in ("operations", "memory", "time"):
+        calculator.get_by_role("combobox", name="curves").select_option(chart)
+        settle(page, 2)
+        names = [end for end in calculator.locator(".attn-cost-end").all() if end.text_content()]
+        boxes = [box for end in names if (box := end.bounding_box())]
+        assert len(boxes) >= 2
+        assert all(box["x"] >= plot["x"] + plot["width"] for box in boxes)
+        assert all(box["x"] + box["width"] <= frame["x"] + frame["width"] for box in boxes)
+
+
 @everywhere
 def test_a_page_holds_it(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
