@@ -114,6 +114,14 @@ def fails(cache: Path, reason: str, left: dict[str, bytes] | None = None) -> Non
     assert (contents(cache) if cache.is_dir() else {}) == (left or {})
 
 
+def test_what_a_file_manager_leaves_is_no_damage(at_hand, cache, monkeypatch):
+    folder = fetch("tiny")
+    for stray in (".DS_Store", "texts/.DS_Store", "notes.txt"):
+        (folder / stray).write_bytes(b"x")
+    monkeypatch.delattr(assets, "_download")
+    assert fetch("tiny") == folder
+
+
 def test_what_is_used_is_unpacked_and_nothing_else(cache):
     folder = fetch("tiny")
     assert folder == cache / "tiny-1.0"

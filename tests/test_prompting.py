@@ -34,6 +34,9 @@ def test_as_one_row_at_a_time(positions: str, shared: int, batch_size: int) -> N
         wanted = [model(torch.tensor([row]))[0, -1].log_softmax(-1)[words] for row in rows]
     found = next_logp(model, rows, words, batch_size=batch_size)
     torch.testing.assert_close(found, torch.stack(wanted))
+    same = torch.tensor([row for row in rows if len(row) == shared + 7])
+    expected = found[[len(row) == shared + 7 for row in rows]]
+    torch.testing.assert_close(next_logp(model, same, words), expected)
     assert not found.requires_grad
 
 

@@ -254,6 +254,8 @@ def test_extremes() -> None:
     assert typical(logits, 1).equal(logits) and kept(typical(logits, 0)).any(-1).all()
     for each in (PLAIN, Sampling(top_k=10**9), GREEDY, Sampling(top_p=0), Sampling(typical=0)):
         assert kept(each(logits, torch.tensor([[0], [4]]))).any(-1).all()
+    for none in (top_p(logits[:0], 0.5), typical(logits[:0], 0.5), min_p(logits[:0], 0.5)):
+        assert none.shape == (0, 5)
     # a sum of many rounded to 1 before its end
     many = torch.zeros(1, 100_000)
     assert kept(top_p(many, 1)).all()

@@ -61,6 +61,14 @@ def test_an_interrupted_experiment_goes_on_and_the_old_table_stays_until_then(fo
     assert len(tables.load("widths")) == 12
 
 
+def test_columns_may_have_any_name(folder):
+    names = ("file", "print", "return", "loss")
+    Experiment("names", WIDTHS, lambda **_: [dict.fromkeys(names, 0.5)], ()).store()
+    assert tables.load("names").dtype.names == ("width", "seed", *names)
+    assert tables.load("names")["file"].tolist() == [0.5] * 6
+    assert [path.name for path in folder.iterdir()] == ["names.csv"]
+
+
 def test_what_was_kept_is_not_lost_when_the_last_step_fails(folder, monkeypatch):
     made = []
 
@@ -69,7 +77,7 @@ def test_what_was_kept_is_not_lost_when_the_last_step_fails(folder, monkeypatch)
         return learn(**setting)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tables.os, "replace", lambda *_: 1 / 0)
+        patch.setattr("os.replace", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             experiment(run).store()
     experiment(run).store()

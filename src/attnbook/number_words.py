@@ -119,6 +119,7 @@ def number_pair(number: int) -> NumberPair:
     """
     check_whole(0, number=number)
     check_range(0, 10**MAX_DIGITS - 1, number=number)
+    number = int(number)  # one of numpy's has other truth values
     if number == 0:
         return NumberPair(0, ("zero",), ("null",), ((0, 0),))
     english: list[tuple[str, object]] = []

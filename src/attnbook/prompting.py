@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_choice, check_ids, check_whole
@@ -52,7 +52,7 @@ class Wording(NamedTuple):
 @torch.no_grad()
 def next_logp(
     model: TransformerDecoder,
-    rows: Sequence[Sequence[int]],
+    rows: Sequence[Sequence[int]] | Int[Tensor, "row token"],
     words: Sequence[int],
     *,
     batch_size: int = 16,
@@ -64,7 +64,7 @@ def next_logp(
 
     Args:
         model: is asked.
-        rows: token ids of each prompt.
+        rows: token ids of each prompt, in lists or in a tensor where all have as many.
         words: token ids of the words.
         batch_size: the most rows that are read at once.
 
@@ -76,6 +76,7 @@ def next_logp(
             `batch_size` is below 1.
     """
     check_whole(1, batch_size=batch_size)
+    rows = rows.tolist() if isinstance(rows, Tensor) else rows
     check_ids("words", torch.tensor(words), len(model.vocab), "word")
     if not rows or not all(rows):
         raise ValueError("rows must be at least one, each with at least one token")

@@ -111,7 +111,8 @@ def _shares(logits: Tensor) -> Tensor:
 def _enough(probs: Tensor, p: float | int) -> int:
     """How many of the likeliest surely have p together, as all others have less than 1 - p."""
     others = probs < (1 - p) / probs.shape[-1]
-    return int((~others).sum(-1).max().clamp(min=1))
+    counts = (~others).sum(-1)
+    return int(counts.max().clamp(min=1)) if counts.numel() else 1  # of no row nothing is asked
 
 
 def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:

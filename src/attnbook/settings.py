@@ -105,7 +105,7 @@ class TrainSettings:
         accumulate: number of parts in which a process computes its rows, to need less memory.
         precision: "no", "bf16" or "fp16": half precision for matrix products, where the device has
             it.
-        seed: of the weights at the start, of what is read, and of dropout.
+        seed: of the parameters at the start, of what is read, and of dropout.
         evaluate: updates between two looks at the held-out text.
         evaluate_tokens: most tokens of the held-out text that are looked at.
         checkpoint: updates between two checkpoints.
@@ -280,7 +280,9 @@ def to_toml(settings: Settings) -> str:
 
 
 def _written(value: Any) -> str:
-    return str(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # no TOML has it plain
 
 
 def described() -> list[tuple[str, str, str, str]]:

@@ -4,7 +4,6 @@ import csv
 import inspect
 import json
 import math
-import os
 import platform
 import re
 import subprocess
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from attnbook.files import whole
 
 PACKAGES = ("attnbook", "torch", "numpy")
 NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a table gives back
@@ -48,9 +49,10 @@ def load(name: str) -> np.ndarray:
         raise FileNotFoundError(f"name must be a stored table, one of {stored}, got {name!r}")
     with path.open(encoding="utf8") as file:
         lines = [line for line in file if not line.startswith("#")]
-    return np.atleast_1d(
-        np.genfromtxt(lines, delimiter=",", names=True, dtype=None, encoding="utf8")
-    )
+    read = {"delimiter": ",", "dtype": None, "encoding": "utf8"}
+    table = np.atleast_1d(np.genfromtxt(lines, names=True, **read))
+    table.dtype.names = tuple(lines[0].rstrip("\n").split(","))  # numpy writes `file` as `file_`
+    return table
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,7 @@ class Experiment:
             f"learning rates tried: {self.rates or 'none'}",
             *(f"{package} {number}" for package, number in made["versions"].items()),
         ]
-        whole = path.with_name(path.name + ".new")
-        with whole.open("w", encoding="utf8", newline="") as file:
+        with whole(path) as new, new.open("w", encoding="utf8", newline="") as file:
             file.writelines(f"# {line}\n" for line in head)
             writer = csv.DictWriter(
                 file, list(done[_key(self.settings[0])][0]), lineterminator="\n"
@@ -134,7 +135,6 @@ class Experiment:
             writer.writeheader()
             for setting in self.settings:
                 writer.writerows(done[_key(setting)])
-        os.replace(whole, path)
         partial.unlink()
         return path
 
@@ -143,19 +143,19 @@ class Experiment:
         script = Path(inspect.getfile(self.run))
         made: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
         lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
-        whole = [line for line in lines if line.endswith("\n")]  # a run half written is cut
-        if whole:
-            first = json.loads(whole[0])
+        ended = [line for line in lines if line.endswith("\n")]  # a run half written is cut
+        if ended:
+            first = json.loads(ended[0])
             if {**first, **made} != first:
                 raise ValueError(f"{partial.name} must be of this code: remove it, or undo changes")
             made = first
         else:
             changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
             made["commit"] = (_git("log", "-1", "--format=%h") or "none") + changed
-            whole = [json.dumps(made) + "\n"]
-        partial.write_text("".join(whole), "utf8")
+            ended = [json.dumps(made) + "\n"]
+        partial.write_text("".join(ended), "utf8")
         done, seconds = {}, 0.0
-        for rows, took in map(json.loads, whole[1:]):
+        for rows, took in map(json.loads, ended[1:]):
             done[tuple(str(rows[0][name]) for name in self.settings[0])] = rows
             seconds += took
         return made, done, seconds

