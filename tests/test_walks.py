@@ -12,10 +12,18 @@ from attnbook.bert import Bert
 from attnbook.config import BERT, TransformerConfig
 from attnbook.decoding import beam_search
 from attnbook.drawing import Stroke
+from attnbook.prompting import Wording
 from attnbook.sampling import Sampling, draw
 from attnbook.tokenizers import BytePair, WordPiece
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks import beam_tree, input_layout, masked_word, next_token, one_draw
+from attnbook.walks import (
+    beam_tree,
+    input_layout,
+    masked_word,
+    next_token,
+    one_draw,
+    prompt_label,
+)
 from attnbook.widgets import Drawing
 
 TEXT = "we must ask the people to keep the peace"
@@ -365,3 +373,27 @@ def test_what_a_beam_tree_refuses(given: dict[str, Any], says: str) -> None:
     model, tokenizer = small_gpt()
     with pytest.raises(ValueError, match=says):
         beam_tree(model, tokenizer, **{"words": "we must", "max_len": 3, **given})
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        lambda m, t, bert: next_token(m, t, "we must ask"),
+        lambda m, t, bert: one_draw(m, t, "we must", Sampling(top_k=3), number=0.5, shown=7),
+        lambda m, t, bert: beam_tree(m, t, "we must", beam=2, max_len=3),
+        lambda m, t, bert: prompt_label(m, t, Wording("{} the", ("e", "t")), "we must"),
+        lambda m, t, bert: input_layout(bert, TOKENIZER, "we must", "keep peace"),
+        lambda m, t, bert: masked_word(bert, TOKENIZER, "we [MASK]"),
+    ],
+    ids=["next", "draw", "beam", "prompt", "input", "word"],
+)
+def test_a_model_in_training_is_drawn_without_its_dropout(walk: Any) -> None:
+    decoder, tokenizer = small_gpt()
+    encoder = bert(replace(CONFIG, dropout=0.5))
+    models = decoder, encoder
+    plain = walk(decoder, tokenizer, encoder).svg
+    for part in [part for model in models for part in model.train().modules()]:
+        if isinstance(part, nn.Dropout):
+            part.p = 0.5
+    assert walk(decoder, tokenizer, encoder).svg == plain
+    assert all(part.training for model in models for part in model.modules())

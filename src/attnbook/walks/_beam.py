@@ -12,6 +12,7 @@ from attnbook.drawing import SMALL, Part, arrow, box, cells, column, grid, row, 
 from attnbook.lettering import text_width
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
+from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and between two rows
@@ -88,7 +89,7 @@ def beam_tree(
             _, state = model.step(ids[:, :-1], state)
         return beam_search(model.step, state, ids[:, -1:], max_len, model.vocab, **how)
 
-    with torch.no_grad():
+    with evaluating(model):
         found = search(beam=beam, length_penalty=length_penalty, watch=watch)
         greedy = search()
 

@@ -30,6 +30,7 @@ from attnbook.lettering import text_width
 from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
+from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1
@@ -96,7 +97,7 @@ def one_draw(
         names = ", ".join(each[0] for each in FILTERS)
         raise ValueError(f"how must have one at least of {names}, and no other, got {how}")
     ids = tokenizer.encode(words)
-    with torch.no_grad():
+    with evaluating(model):
         logits = model(torch.tensor([ids]))[0, -1].float()
     best = logits.argsort(descending=True, stable=True)[:shown]
     names = [_seen(tokenizer, int(i)) for i in best]

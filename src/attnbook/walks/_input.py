@@ -1,10 +1,11 @@
 """Two texts as BERT reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnbook.bert import Bert, pack
 from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, text
@@ -13,6 +14,19 @@ from attnbook.tokenizers import WordPiece
 from attnbook.widgets import Drawing, Step
 
 SHOWN = 6  # numbers of each vector
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """No dropout and no gradients inside; afterwards each module is in the mode that it had."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def added(model: Bert, seen: Calls) -> dict[str, Tensor]:
@@ -53,7 +67,7 @@ def input_layout(
     """
     pair = [[tokenizer.encode(words)] for words in (first, second)]
     packed = pack(tokenizer.vocab, *pair, max_len=len(pair[0][0]) + len(pair[1][0]) + 3)
-    with torch.no_grad(), calls(model) as seen:
+    with evaluating(model), calls(model) as seen:
         model(packed.tokens, packed.segments if model.stack.segments is not None else None)
     vectors = added(model, seen)
     words = [tokenizer.vocab.tokens[i] for i in packed.tokens[0]]

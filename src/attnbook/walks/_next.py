@@ -9,7 +9,7 @@ import torch
 from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, row, space, text
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks._input import written_sum
+from attnbook.walks._input import evaluating, written_sum
 from attnbook.widgets import Drawing, Step
 
 
@@ -32,7 +32,7 @@ def next_token(
     ids = tokenizer.encode(words)
     if len(ids) < 3:
         raise ValueError(f"words must have at least three tokens, got {len(ids)}")
-    with torch.no_grad():
+    with evaluating(model):
         logits = model(torch.tensor([ids[:-1]]))[0]
     shares = logits.softmax(-1)[torch.arange(len(ids) - 1), ids[1:]].tolist()
     bits = [-log2(share) for share in shares]

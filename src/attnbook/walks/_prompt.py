@@ -11,6 +11,7 @@ from attnbook.drawing import SMALL, Part, arrow, bars, box, cells, grid, row, sp
 from attnbook.prompting import Wording
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
+from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 ROOM = 340  # units: the width of the prompt
@@ -47,7 +48,7 @@ def prompt_label(
         if len(each) != 1:
             raise ValueError(f"labels must be one token each, got {len(each)} for {label!r}")
     ids = tokenizer.encode(wording.ask(sentence))
-    with torch.no_grad():
+    with evaluating(model):
         logits = model(torch.tensor([ids]))[0, -1].float()
     shares, order = logits.softmax(-1), logits.argsort(descending=True, stable=True)
     labels = torch.tensor([each[0] for each in words])

@@ -1,31 +1,17 @@
 """The target of a translator, read and wanted: the same words, one place apart."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnbook.checks import check_range
 from attnbook.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
 from attnbook.seq2seq import Seq2Seq
 from attnbook.vocabulary import Pairs
+from attnbook.walks._input import evaluating
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """No dropout and no gradients inside; afterwards each module is in the mode that it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:

@@ -22,8 +22,7 @@ from attnbook.drawing import (
 )
 from attnbook.recording import calls
 from attnbook.transformer import Transformer
-from attnbook.walks._input import written_sum
-from attnbook.walks._shift import evaluating
+from attnbook.walks._input import evaluating, written_sum
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 

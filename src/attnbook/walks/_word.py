@@ -23,7 +23,7 @@ from attnbook.drawing import (
 )
 from attnbook.recording import calls
 from attnbook.tokenizers import WordPiece
-from attnbook.walks._input import SHOWN, added, written_sum
+from attnbook.walks._input import SHOWN, added, evaluating, written_sum
 from attnbook.widgets import Drawing, Step
 
 
@@ -63,7 +63,7 @@ def masked_word(
     ids = [*tokenizer.encode(before), tokenizer.mask, *tokenizer.encode(after)]
     place = len(tokenizer.encode(before)) + 1
     tokens = pack(vocab, [ids], max_len=len(ids) + 2).tokens
-    with torch.no_grad(), calls(model) as seen:
+    with evaluating(model), calls(model) as seen:
         logits = model.word_logits(model(tokens))[0, place]
     vectors, block = added(model, seen), f"stack.blocks.{layer}"
     (q, k, *_), scores = seen[f"{block}.attention.scores"]
