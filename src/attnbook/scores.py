@@ -203,7 +203,8 @@ class LastKeyScore(Score):
     def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Float[Tensor, "batch key"]:
         """Scores that rise by 1000 from key to key and end in 0."""
         n = check_shapes(keys=(keys, "batch key d_key"))["key"]
-        steps = torch.arange(1 - n, 1, device=keys.device, dtype=keys.dtype)
+        dtype = torch.promote_types(keys.dtype, torch.float32)  # 16 bits end at 65504
+        steps = torch.arange(1 - n, 1, device=keys.device, dtype=dtype)
         return (1000 * steps).expand(keys.shape[:2])
 
     def forward(

@@ -15,6 +15,7 @@ EXPORT = re.compile(r"^export (?=(async )?function|const|let)", re.MULTILINE)
 SHEET = re.compile(r'^@import "([\w./]+)";\n', re.MULTILINE)
 DARK = re.compile(r'^html\[data-theme="dark"\][^{]*(\{[^}]*\}\n)', re.MULTILINE)
 COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of what a page loads
+NOTE = re.compile(r"/\*.*?\*/\n?", re.DOTALL)  # the same in a stylesheet
 INDENT = re.compile(r"^ +", re.MULTILINE)
 FUNCTION = re.compile(  # from the left edge to the next line that begins there with a word
     r"^(?:export )?(?:(?:async )?function (\w+)|const (\w+) = (?:async )?\([^()]*\) =>)"
@@ -70,8 +71,9 @@ def constant(file: str, name: str) -> list[Any]:
 
 
 def _style(sheet: Path) -> str:
-    """A stylesheet with those that it imports."""
-    return SHEET.sub(lambda found: _style(sheet.parent / found[1]), sheet.read_text("utf8"))
+    """A stylesheet with those that it imports, without comments and what sets lines in."""
+    text = INDENT.sub("", NOTE.sub("", sheet.read_text("utf8")))
+    return SHEET.sub(lambda found: _style(sheet.parent / found[1]), text)
 
 
 def _lean(source: str) -> str:
