@@ -190,6 +190,7 @@ HONEST = {
         TASK: "def told(f):\n    def g(*a):\n        print(*a)\n        return f(*a)\n"
         "    return g\n@told\n" + RIGHT
     },
+    "a copy of its process": {TASK: "import os\nos.fork()\n" + RIGHT},
     "gradients": {TASK: "def dot_scores(q, k): return q.requires_grad_() @ k.mT"},
     "double": {TASK: "def dot_scores(q, k): return q.double() @ k.double().mT"},
     "turned and repeated memory": {TASK: "def dot_scores(q, k): return (k @ q.mT).mT"},
@@ -481,6 +482,7 @@ def test_a_page_says_what_was_wrong(graded):
     assert "got NaN" in graded["NaN"]["page"]
     assert "a loop without an end?" in graded["endless loop in the answer"]["page"]
     assert "there is no dot_scores" in graded["nothing"]["page"]
+    assert "a loop without an end?" not in graded["fork bomb"]["page"]  # others go on meanwhile
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):

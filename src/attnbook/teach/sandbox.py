@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 NEW_USER, NEW_NET, NEW_PID, NEW_IPC, NEW_MOUNTS = 1 << 28, 1 << 30, 1 << 29, 1 << 27, 1 << 17
 DEATH_SIGNAL, FILTER, NO_NEW_PRIVILEGES = 1, 22, 38  # of prctl
 NO_PROGRAMS = 2 | 4  # of mount: no rights by set-user-id, no devices
+PROCESSES = 32
 DISK = b"size=64m,nr_inodes=4k"
 # Numbers of the architecture, of `socketpair`, and of system calls that no answer needs: they reach
 # services of the machine (socket), memory that no limit counts (shmget, memfd_create,
@@ -87,13 +89,14 @@ def _live(line: socket.socket) -> None:
     walls = []
     if _alone():
         walls += ["network", "processes"]
-        for _ in range(2):  # a child is inside; with it ends all inside, so it is not the student's
+        for wait in (_watch, os.waitpid):
             follow()
-            if child := os.fork():
+            if child := os.fork():  # the first one is inside; with it ends all inside
                 line.close()
-                os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
+                os._exit(os.waitstatus_to_exitcode(wait(child, 0)[1]) & 0xFF)
     follow()
     os.setsid()
+    os.register_at_fork(after_in_child=line.close)  # a copy of this process is not asked
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
@@ -112,6 +115,29 @@ def _live(line: socket.socket) -> None:
         wire.Peer(line, commands).serve()
     except BaseException:
         os._exit(1)
+
+
+def _watch(child: int, _: int) -> tuple[int, int]:
+    """Wait for a child, and end it where there are too many inside.
+
+    The machine's own root, whatever its namespace, has no limit on processes.
+    """
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        if _descendants(child) > PROCESSES:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.1)
+    return ended
+
+
+def _descendants(process: int) -> int:
+    """How many there are, or more than may be."""
+    todo, found = [str(process)], -1
+    while todo and found <= PROCESSES:
+        tasks, found = f"/proc/{todo.pop()}/task", found + 1
+        with suppress(OSError):  # it has ended
+            for thread in os.listdir(tasks):
+                todo += Path(f"{tasks}/{thread}/children").read_text().split()
+    return found
 
 
 def _run(source: str, name: str, names: dict[str, Any]) -> None:
@@ -152,7 +178,7 @@ def _close(folder: str, seen: list[str], memory: int, walls: list[str]) -> list[
         resource.RLIMIT_CORE: 0,
     }
     if "processes" in walls:  # else those of all programs of the user would count
-        limits[resource.RLIMIT_NPROC] = 32
+        limits[resource.RLIMIT_NPROC] = PROCESSES
     for which, most in limits.items():
         with suppress(ValueError, OSError):  # a system that has no such limit
             resource.setrlimit(which, (most, most))

@@ -19,6 +19,7 @@ from torch import Tensor
 HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
 TEXT, MOST = 1 << 22, 1 << 26  # bytes of them; what is read from JSON is twenty times as large
 LATE = "it took too long: a loop without an end?"
+ENDED = "it ended by itself: did it exit, or use too much memory or too many processes?"
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -187,7 +188,7 @@ class Peer:
             with self._waiting():
                 part = self.line.recv(min(n - len(found), 1 << 20))
             if not part:
-                raise GoneError("it ended by itself: did it use too much memory, or exit?")
+                raise GoneError(ENDED)
             found += part
         return bytes(found)
 
@@ -203,4 +204,4 @@ class Peer:
         except TimeoutError:
             raise GoneError(LATE) from None
         except OSError:
-            raise GoneError("it ended by itself: did it use too much memory, or exit?") from None
+            raise GoneError(ENDED) from None
