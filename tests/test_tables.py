@@ -124,6 +124,13 @@ def test_a_run_made_again_may_differ_as_much_as_seeds_do(folder):
     assert "2 rows are stored, made 1" in experiment(lambda **s: learn(**s)[:1]).again(WIDTHS[0])[0]
 
 
+def test_one_rare_run_is_chance_and_two_are_not(folder):
+    experiment().store()
+    for rare, found in (([1, 3], 1), ([1], 0), ([3], 0)):
+        made = experiment(lambda width, seed, rare=rare: learn(width + 50 * (seed in rare), seed))
+        assert len(made.again(WIDTHS[1])) == found, rare
+
+
 def test_where_a_seed_diverged_another_may(folder):
     def run(width, seed):
         return [{"loss": 1.0 + seed / 10 if width == 32 or seed else float("nan")}]

@@ -179,6 +179,7 @@ class Experiment:
 
         A value may differ from the mean of its seeds by five spreads: standard deviations of the
         seeds there, towards those of all settings in the same row, as three seeds tell little.
+        A run that leaves them may be a rare one: then a new seed, if there are seeds, must too.
 
         Args:
             setting: of the run, one of `settings`.
@@ -186,6 +187,15 @@ class Experiment:
         Returns:
             A line for each measured column that is elsewhere; none if the table holds.
         """
+        said = self._elsewhere(setting)
+        if said and "seed" in setting:
+            new = 1 + max(stored["seed"] for stored in self.settings)
+            other = self._elsewhere({**setting, "seed": new})
+            said = {column: line for column, line in said.items() if column in other}
+        return list(said.values())
+
+    def _elsewhere(self, setting: Mapping[str, Any]) -> dict[str, str]:
+        """What a run says of each measured column that it leaves."""
         table = load(self.name)
         runs: dict[tuple[str, ...], list[np.ndarray]] = {}
         for stored in self.settings:
@@ -194,9 +204,9 @@ class Experiment:
         mine = runs[_but_seed(setting)]
         rows = list(self.run(**setting))
         if len(rows) != len(mine[0]):
-            return [f"{setting}: {len(mine[0])} rows are stored, made {len(rows)}"]
+            return {"rows": f"{setting}: {len(mine[0])} rows are stored, made {len(rows)}"}
         alike = [group for group in runs.values() if len(group[0]) == len(rows)]
-        said = []
+        said = {}
         for column in self.measured:
             new = np.array([row[column] for row in rows], float)
             seeds = np.array([run[column] for run in mine], float)
@@ -214,7 +224,7 @@ class Experiment:
             i = int(away.argmax())
             print(f"  {column}: {new[i]:.4g}, stored {seeds[:, i].round(4)}: {away[i]:.1f} spreads")
             if not away[i] <= SPREADS:
-                said.append(f"{setting}: {column} is {new[i]}, its seeds have {seeds[:, i]}")
+                said[column] = f"{setting}: {column} is {new[i]}, its seeds have {seeds[:, i]}"
         return said
 
 
