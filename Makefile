@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted cheats seeds again run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
+.PHONY: help book serve test test-all planted cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -35,6 +35,9 @@ cheats: .venv/.test  ## run each claim's asserts against its cheats, which must 
 
 seeds: .venv/.test  ## run under ten other seeds and three instruction sets: CHAPTER=02, CHAPTER=findings; without: all
 	@$(PY) -m tools.seeds $(CHAPTER)
+
+exercises: .venv/.test  ## run each chapter, and after it the code of its exercises' solutions: CHAPTER=02, or all
+	@$(PY) -m tools.exercises $(CHAPTER)
 
 again: .venv/.test  ## make one run of each stored table again, and compare: NAME=..., or all
 	@$(PY) -m tools.again $(NAME)
