@@ -5,7 +5,7 @@ import { generator, hash } from "../src/attnbook/widgets/engine/random.js";
 import { heldOut, makeTask } from "../src/attnbook/widgets/engine/tasks.js";
 import { backward, gradient, pass, room } from "../src/attnbook/widgets/engine/tape.js";
 import * as tensors from "../src/attnbook/widgets/engine/tensors.js";
-import { band, changes, csv, progressOf, rival, score, told, verdict } from "../src/attnbook/widgets/laboratory_ledger.js";
+import { band, changes, csv, progressOf, rival, score, since, told, verdict } from "../src/attnbook/widgets/laboratory_ledger.js";
 import { called, choices, settled } from "../src/attnbook/widgets/laboratory_settings.js";
 
 const TABLE = "one=eins\ntwenty one=ein und zwanzig\nforty two=zwei und vierzig\n" + Array.from({ length: 40 }, (_, n) => `n${n}=m${n}`).join("\n");
@@ -100,8 +100,22 @@ test("a run beside another one is judged over the steps that both made", () => {
   assert.equal(verdict(slow, soon), "worse");
   assert.equal(verdict(slow, run(3, {}, [0, 0.2, 0.45, 1, 1])), "the same");
   assert.equal(score(run(1, {}, [0, 1], [0, 0.5])), 0.375);
-  assert.equal(rival([slow, soon, run(3, { task: "add" }, [0])], "sort"), soon); // not of another task
-  assert.equal(rival([slow, run(2, {}, [0])], "sort"), slow); // nor one without a step
+});
+
+test("a run is compared with the one that differs least, the newest of equals", () => {
+  const whole = run(1, {}, [0, 1]), blind = run(2, { positions: "none" }, [0, 1]), bare = { residual: 0 };
+  const among = (runs, given) => rival(runs, settled(given))?.number;
+  assert.equal(among([whole, blind], bare), 1); // two things would have changed since run 2
+  assert.equal(among([whole, blind], { ...bare, positions: "none" }), 2);
+  assert.equal(among([whole, run(2, {}, [0, 1])], bare), 2);
+  assert.equal(among([whole, run(2, { task: "add" }, [0, 1])], {}), 1); // not one of another task
+  assert.equal(among([whole, run(2, bare, [0])], bare), 1); // nor one without a step
+  assert.equal(among([run(1, { task: "add" }, [0, 1])], {}), undefined);
+  const changed = "residual connections: on → off";
+  assert.equal(since(settled(bare), [whole, blind]), `${changed}, beside run 1`);
+  assert.equal(since(settled(bare), [whole]), changed);
+  assert.equal(since(settled({}), [run(1, { task: "add" }, [0, 1])]), "task: add two numbers → sort six letters");
+  assert.equal(since(settled({}), [whole, blind]) + since(settled({}), []), "");
 });
 
 test("the ledger says what changed, when 95 % were right, and how many seeds", () => {

@@ -152,6 +152,7 @@ def test_the_ledger_keeps_what_changed_and_the_bet(open_page: Callable[..., Page
     assert {row["bet"] for row in rows} == {"", "worse"} and rows[0]["task"] == "add"
     view.get_by_role("button", name="Set the switches of run 2").click()
     expect(view.get_by_role("combobox", name="feed-forward")).to_have_value("on")
+    expect(view.get_by_text("compared with run 2, the next")).to_be_visible()  # not with the last
 
 
 def test_five_seeds_draw_a_band(open_page: Callable[..., Page]) -> None:

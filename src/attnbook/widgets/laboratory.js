@@ -2,7 +2,7 @@
 import ENGINE from "./engine/laboratory.js" with { type: "text" };
 import { start } from "./engine/client.js";
 import {
-  changes, csv, end, lastStep, percent, progressOf, rightOf, rival, told, verdict,
+  csv, end, lastStep, percent, progressOf, rightOf, rival, since, told, verdict,
 } from "./laboratory_ledger.js";
 import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
@@ -101,7 +101,7 @@ function render({ model, el }) {
   }
   async function begin(count) {
     close();
-    const settings = now(), other = rival(runs, settings.task);
+    const settings = now(), other = rival(runs, settings);
     const students = Array.from({ length: count }, (_, n) => (
       { client: start(ENGINE), busy: false, record: { seed: settings.seed + n, losses: [], tests: [] } }));
     const seeds = students.map(({ record }) => record), bet = other ? bets.taken() : null;
@@ -186,7 +186,7 @@ function render({ model, el }) {
   // ---- drawing
   const lookOf = (run) => run === latest() ? "attn-now" : run === compared() ? "attn-last" : "attn-faint";
   const latest = () => runs.findLast((run) => run.settings.task === now().task && !run.stored);
-  const compared = () => runs.findLast((run) => run.settings.task === now().task && run !== latest());
+  const compared = () => rival(runs.filter((run) => run !== latest()), latest()?.settings ?? now());
   function draw() {
     const settings = now(), running = Boolean(active && !active.over);
     lead.textContent = runs.some((run) => !run.stored && run !== active?.run) || active?.over
@@ -199,9 +199,9 @@ function render({ model, el }) {
     [halt.hidden, text.hidden, kept.hidden] = [!running, settings.task !== "text", !runs.length];
     if (text !== document.activeElement && text.value !== model.get("text")) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];
-    bets.draw(running ? null : rival(runs, settings.task));
-    const set = running || !runs.length ? [] : changes(settings, runs.at(-1).settings);
-    next.textContent = set.length ? `Set for the next run: ${set.join("; ")}.` : "";
+    bets.draw(running ? null : rival(runs, settings));
+    const set = running ? "" : since(settings, runs);
+    next.textContent = set ? `Set for the next run: ${set}.` : "";
     progress.textContent = line();
     drawCurves(settings, running);
     ledger.draw(runs, lookOf);

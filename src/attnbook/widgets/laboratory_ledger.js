@@ -37,8 +37,20 @@ export function verdict(run, other) {
 }
 export const lastStep = ({ seeds }) => band(seeds, rightOf).at(-1)?.step ?? 0;
 
-// The run that a bet on the next one is about: the newest of its task that has been tested.
-export const rival = (runs, task) => runs.findLast((run) => run.settings.task === task && lastStep(run) > 0);
+// The run that one with these settings is compared with: of those of its task that have been tested, the one that
+// differs in the fewest settings; among equals the newest.
+export function rival(runs, settings) {
+  const far = (run) => changes(settings, run.settings).length;
+  return runs.filter((run) => run.settings.task === settings.task && lastStep(run) > 0)
+    .reduce((near, run) => (near && far(near) < far(run) ? near : run), undefined);
+}
+
+// What these settings change, and beside which run, if it is not the last one.
+export function since(settings, runs) {
+  const last = runs.at(-1), other = rival(runs, settings) ?? last;
+  const found = other ? changes(settings, other.settings) : [];
+  return found.join("; ") + (found.length && other !== last ? `, beside run ${other.number}` : "");
+}
 
 // What the ledger says of a run: its end, its score, and the first step with 95 % right.
 export function told(run) {
@@ -57,9 +69,9 @@ export function end(run) {
   return `loss ${Number.isFinite(loss) ? format(loss) : "–"}, ${percent(right)} of held-out items right`;
 }
 export function progressOf(run, runs) {
-  const before = runs[runs.indexOf(run) - 1], since = before ? changes(run.settings, before.settings).join("; ") : "";
+  const changed = since(run.settings, runs.slice(0, runs.indexOf(run)));
   const steps = Math.min(...run.seeds.map(({ losses }) => losses.length)), many = run.seeds.length;
-  return `Run ${run.number}${since ? ` (${since})` : ""}: step ${steps} of ${run.settings.steps}`
+  return `Run ${run.number}${changed ? ` (${changed})` : ""}: step ${steps} of ${run.settings.steps}`
     + `${many > 1 ? `, each of ${many} seeds` : ""}, ${end(run)}`;
 }
 

@@ -1,5 +1,5 @@
 // The laboratory's ledger on the page: a row a run, and the reader's bet on the next one.
-import { changes, percent, told } from "./laboratory_ledger.js";
+import { percent, since, told } from "./laboratory_ledger.js";
 import { called, choices, TASKS } from "./laboratory_settings.js";
 import { format } from "./math.js";
 import { h, select } from "./ui.js";
@@ -58,7 +58,7 @@ export function makeLedger(use) {
     body.replaceChildren(...runs.map((run, n) => {
       const { settings, seeds, stored, number } = run, { right, score, good, loss, steps } = told(run);
       const first = `${TASKS[settings.task]}, ${settings.n_layers} layers of ${settings.d_model}`;
-      const what = n ? changes(settings, runs[n - 1].settings).join("; ") || "nothing" : first;
+      const what = n ? since(settings, runs.slice(0, n)) || "nothing" : first;
       const more = [seeds.length > 1 ? `${seeds.length} seeds` : "", stored ? "made before" : ""].filter(Boolean);
       const again = { type: "button", "aria-label": `Set the switches of run ${number}`, onclick: () => use(settings) };
       const swatch = h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" });
