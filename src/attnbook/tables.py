@@ -179,7 +179,8 @@ class Experiment:
 
         A value may differ from the mean of its seeds by five spreads: standard deviations of the
         seeds there, towards those of all settings in the same row, as three seeds tell little.
-        A run that leaves them may be a rare one: then a new seed, if there are seeds, must too.
+        A run that leaves them may be a rare one: then one of three new seeds, if there are seeds,
+        must leave them too.
 
         Args:
             setting: of the run, one of `settings`.
@@ -190,8 +191,10 @@ class Experiment:
         said = self._elsewhere(setting)
         if said and "seed" in setting:
             new = 1 + max(stored["seed"] for stored in self.settings)
-            other = self._elsewhere({**setting, "seed": new})
-            said = {column: line for column, line in said.items() if column in other}
+            others = [self._elsewhere({**setting, "seed": new + i}) for i in range(3)]
+            said = {
+                column: line for column, line in said.items() if any(column in o for o in others)
+            }
         return list(said.values())
 
     def _elsewhere(self, setting: Mapping[str, Any]) -> dict[str, str]:
