@@ -1,6 +1,10 @@
 """The code of the book "Worth Some Attention"; one module a concept."""
 
-from attnbook.source import show_source
+from attnbook import cores
+
+cores.share()  # before anything imports torch
+
+from attnbook.source import show_source  # noqa: E402
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "show_source"]
