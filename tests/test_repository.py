@@ -107,7 +107,7 @@ def test_the_weekly_seeds_run_with_the_least_torch_that_is_allowed():
     assert least and f'["torch=={least[1]}.0", "torch"]' in weekly
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "DESIGN.md"])
 def test_what_a_page_links_to_is_in_the_repository(page):
     text = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / page).read_text("utf-8"), flags=re.DOTALL)
     targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r"\b(?:src|href)=\"([^\"#]+)", text)

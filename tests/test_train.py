@@ -54,7 +54,7 @@ from attnbook.train import (
 from attnbook.training import Cosine, Run, StableDecay
 from tests import killed_run
 
-TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[1] / "DESIGN.md").read_text("utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -347,7 +347,7 @@ def test_a_folder_that_holds_more_than_a_tokenizer_is_left_alone(tiny):
 def test_tokens_on_the_disk_are_those_in_memory(tmp_path, kind):
     """Of a text that is read in several parts, and with what is no character of training."""
     path = tmp_path / "long.txt"
-    text = 60 * TEXT if kind == "characters" else TEXT
+    text = 120 * TEXT if kind == "characters" else TEXT
     path.write_text(text + "ßẞ", "utf-8")
     end = int(0.7 * (len(text) + 2))
     tokenizer = make_tokenizer(kind, [text], 400)
