@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.minibook import ROOT, build_book
+from tests.helpers.minibook import ROOT, build_book
 
 
 def seconds(target: Path) -> float:

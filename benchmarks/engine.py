@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from attnbook.widgets import MaskedWords, Playground
 from benchmarks._chromium import chromium, serve
-from tests.minibook import build_book, notebook_of, write_mini_book
+from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
 TEXT = "We must ask the people of this country to keep the peace, and to pay for the war."
 MORE = " It is the duty of the government to protect the rights of every citizen."

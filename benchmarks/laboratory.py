@@ -15,7 +15,7 @@ from playwright.sync_api import Browser
 from attnbook.widgets import Laboratory
 from benchmarks._chromium import chromium, serve
 from benchmarks.engine import LONG_TASKS
-from tests.minibook import build_book, notebook_of, write_mini_book
+from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
 GOOD = 95  # percent
 SAID = re.compile(r"step (\d+) of \d+, loss [\d.]+, (\d+) % of held-out items right, ([\d.]+) s")

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 
 from attnbook.widgets import AttentionHeatmap
 from benchmarks._chromium import chromium, serve
-from tests.minibook import ROOT, build_book, notebook_of, write_mini_book
+from tests.helpers.minibook import ROOT, build_book, notebook_of, write_mini_book
 
 # Notes the time since navigation of the frame after the first widget was drawn.
 FIRST_DRAWN = """new MutationObserver((_, watch) => {

@@ -48,7 +48,7 @@ def seed() -> None:
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The built book."""
-    from tests.minibook import whole_book
+    from tests.helpers.minibook import whole_book
 
     return whole_book()
 

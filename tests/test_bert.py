@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from test_block import close, randomise
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,6 +19,7 @@ from attnbook.config import BERT, BERT_LARGE
 from attnbook.tokenizers import SPECIAL, WordPiece
 from attnbook.training import train
 from attnbook.vocabulary import IGNORED
+from tests.helpers.parity import close, randomise
 
 TOKENIZER = WordPiece([*"ab", *SPECIAL, *"cdefgh"])  # special tokens stand in the middle
 VOCAB, WORDS = TOKENIZER.vocab, [0, 1, 7, 8, 9, 10, 11, 12]

@@ -32,22 +32,10 @@ from attnbook.config import (
 )
 from attnbook.positions import Rotary
 from attnbook.recording import recorded
+from tests.helpers.parity import BATCH, SMALL, SOURCE, TARGET, close, randomise
 
-BATCH, SOURCE, TARGET = 2, 7, 5
-SMALL = TransformerConfig(12, 3, 20, 2)
 WORDS = torch.ones(BATCH, SOURCE, dtype=torch.bool)
 WORDS[1, 4:] = False  # the second sentence has padding
-
-
-def randomise(module: nn.Module) -> Any:
-    """Every parameter random: biases and gains start at 0 and 1, which hides slips."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return module.eval()
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
 
 
 def both_ways(block: Block, x: Tensor, *memory: Tensor, **options: Any) -> Tensor:

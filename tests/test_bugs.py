@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import test_block
-import test_transformer as sound
+import test_transformer
 import torch
 
 from attnbook import block, transformer
@@ -13,16 +13,21 @@ from attnbook.bugs import ERRORS, patient
 from attnbook.config import TINY, TransformerConfig
 from attnbook.recording import recorded
 from attnbook.transformer import Transformer
+from attnbook.vocabulary import Pairs
+from tests.helpers import translator as sound
+from tests.helpers.parity import SMALL
 
 # The tests that catch each error when the package itself has it.
 CATCHES: dict[str, list[Callable[[], None]]] = {
-    "A": [lambda: sound.test_the_whole_model_is_pytorchs("pre", "relu")],
-    "B": [lambda: sound.TestEveryConfig().test_future_tokens_change_nothing(sound.SMALL)],
-    "C": [sound.test_the_loss_counts_words_and_the_end_but_no_padding],
+    "A": [lambda: test_transformer.test_the_whole_model_is_pytorchs("pre", "relu")],
+    "B": [lambda: test_transformer.TestEveryConfig().test_future_tokens_change_nothing(SMALL)],
+    "C": [test_transformer.test_the_loss_counts_words_and_the_end_but_no_padding],
     "D": [
-        lambda: sound.TestEveryConfig().test_future_tokens_change_nothing(sound.SMALL),
-        lambda: sound.TestEveryConfig().test_weights_are_given_on_demand_and_change_nothing(
-            sound.SMALL
+        lambda: test_transformer.TestEveryConfig().test_future_tokens_change_nothing(SMALL),
+        lambda: (
+            test_transformer.TestEveryConfig().test_weights_are_given_on_demand_and_change_nothing(
+                SMALL
+            )
         ),
     ],
     "E": [lambda: test_block.TestParity().test_encoder_block("pre", "relu")],
@@ -32,7 +37,7 @@ CATCHES: dict[str, list[Callable[[], None]]] = {
 def break_package(patch: pytest.MonkeyPatch, letter: str) -> None:
     """Put the error where the sound class stands."""
     healthy, broken = ERRORS[letter]
-    for module in (block, transformer, sound):
+    for module in (block, transformer, sound, test_transformer):
         if hasattr(module, healthy.__name__):
             patch.setattr(module, healthy.__name__, broken)
 
@@ -54,7 +59,7 @@ def test_a_patient_has_the_same_weights_and_other_results(letter: str) -> None:
     ill = patient(letter, ours)
     for name, value in ill.state_dict().items():
         assert torch.equal(value, before[name])
-    batch = sound.Pairs(sound.sources(), torch.tensor([[1, 5, 6, 2, 0], [1, 7, 3, 4, 2]]))
+    batch = Pairs(sound.sources(), torch.tensor([[1, 5, 6, 2, 0], [1, 7, 3, 4, 2]]))
     assert abs(ill.loss(batch) - ours.loss(batch)) > 1e-4
     assert type(ours) is Transformer and ours.loss(batch) == sound_copy(ours).loss(batch)
     ill.loss(batch).backward()  # it learns, in its way

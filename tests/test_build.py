@@ -17,7 +17,7 @@ import traitlets
 import yaml
 
 from attnbook.widgets import AttentionHeatmap, _source
-from tests.minibook import ADDRESS, ROOT, STATE, build_book, notebook_of, write_mini_book
+from tests.helpers.minibook import ADDRESS, ROOT, STATE, build_book, notebook_of, write_mini_book
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"

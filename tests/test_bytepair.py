@@ -9,26 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_tokenizers import UNICODE, sentences
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers
 
 from attnbook.speeches import speeches
 from attnbook.tokenizers import BytePair, Characters, stream
 from attnbook.tokenizers.bytepair import END, LETTERS
+from tests.helpers.texts import ODD, TEXT, sentences
 
-ODD = [
-    *UNICODE,
-    "👍🏽👨\u200d👩\u200d👧🇫🇷 🏴\U000e0067\U000e0062\U000e007f a\ufe0fb ©™",
-    "".join(map(chr, range(256))),  # control characters among them
-    "\x1c\x1d \x1e\x1f\x85 \u180e\u200b \ufeff\u2060a \x7f",
-    "  a   b\n\n\n c\t\td \r\n\r\n  ",
-    "it's IT'S we'll we'LL 'tis 'sad' ''s d'être I'd've",
-    "x1234 12.5e-7 ½ Ⅷ ²³ ٣٤ 1,000,000 a1b2_c3",
-    "def f(x):\n\treturn {'a': [1,2]}  # ---- ==== ____",
-    "q" * 300 + " " * 300 + "é" * 300,
-    "\ufffd\ufffe\uffff \U0010ffff",
-]
-TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SMALL = [("h", "e"), ("Ġ", "t"), ("Ġt", "he"), ("l", "l"), ("Ã", "©")]
 
 

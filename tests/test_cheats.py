@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 from tools import cheats, checks, notebooks
 from tools.notebooks import ROOT
 

@@ -17,8 +17,8 @@ from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench
-from tests.test_engine import node
-from tests.tiny_gpt import CONFIG, tiny_gpt
+from tests.helpers.engine import node
+from tests.helpers.tiny_gpt import CONFIG, tiny_gpt
 
 PROMPT = "We must ask é"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)

@@ -1,22 +1,17 @@
 """The engine in the page, run by Node, against PyTorch: the book's modules, the same numbers."""
 
-import json
-import shutil
-import subprocess
 import unicodedata
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnbook.bert import Bert, mask_tokens, pack
 from attnbook.block import Block
-from attnbook.config import BERT, TransformerConfig
+from attnbook.config import BERT
 from attnbook.int8 import load_int8, save_int8
 from attnbook.number_words import number_pair
 from attnbook.recording import recorded
@@ -24,121 +19,16 @@ from attnbook.tokenizers import WordPiece
 from attnbook.training import train
 from attnbook.transformer import Stack
 from attnbook.vocabulary import Sequences
-from attnbook.widgets import _source
 from attnbook.widgets._model_widget import FOLDER
+from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
 
-ENGINE = Path(_source.__file__).parent / "engine"
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = "abcdefghij"
 TOKENS = [*SPECIAL, *LETTERS, *(f"##{c}" for c in LETTERS), "ab", "##cab", "!", "貓"]
-SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
-RUN = """
-import { readFileSync } from "node:fs";
-import { openBert } from "ENGINE/bert.js";
-import { bytePair } from "ENGINE/bytepair.js";
-import { openGpt } from "ENGINE/gpt.js";
-import { read } from "ENGINE/safetensors.js";
-import { cuts, fall, random, ranked } from "ENGINE/sampling.js";
-import { block, causal, inside, stack } from "ENGINE/transformer.js";
-import { wordsOf } from "ENGINE/wordpiece.js";
-const plain = (value) => (value?.data ? { shape: value.shape, data: [...value.data] } : value);
-const all = (answer) =>
-  Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, plain(value)]));
-const buffer = (file) => new Uint8Array(readFileSync(file)).buffer;
-const tensor = ({ data, shape }) => ({ data: Float32Array.from(data), shape });
-const rows = (mask) => mask && ((i, j) => mask[i][j]);
-const jobs = {
-  split: ({ texts, lowercase }) => texts.map((text) => wordsOf(text, lowercase)),
-  answers({ file, questions }) {
-    const given = read(buffer(file)), model = (given.metadata.merges ? openGpt : openBert)(given);
-    return questions.map((question) => all(model.answer(question)));
-  },
-  bytes({ merges, special, texts, rows }) {
-    const { encode, decode, written, names } = bytePair(merges, special);
-    const [ids, decoded, parts] = [texts.map(encode), rows.map(decode), rows.map(written)];
-    return { ids, decoded, parts, names };
-  },
-  samples: ({ cases }) => cases.map(({ logits, p, filters, seed }) => {
-    const order = ranked(logits), cut = cuts(p, order, filters);
-    const numbers = [0, 1, 2].map((n) => random(seed, n));
-    const drawn = numbers.map((x) => fall(p, order, cut, x));
-    return { order: [...order], ...cut, numbers, drawn };
-  }),
-  stack({ file, config, tokens, segments, cases }) {
-    const { parameters } = read(buffer(file)), p = (name) => parameters.get(name);
-    return cases.map(({ mask, positions }) => {
-      const given = { segments, positions, mask: mask === "causal" ? causal() : rows(mask) };
-      const { states, blocks, out } = stack(p, config, tokens, given);
-      const weights = blocks.map(({ attention }) => plain(attention.weights));
-      return { states: states.map(plain), weights, out: plain(out) };
-    });
-  },
-  block({ file, config, x, memory, mask, memoryMask }) {
-    const { parameters } = read(buffer(file));
-    const { positions } = x, reads = { memory: tensor(memory), memoryMask: rows(memoryMask) };
-    const given = { ...reads, mask: rows(mask), positions };
-    return plain(block((name) => parameters.get(name), config, tensor(x), given).out);
-  },
-};
-const { job, ...given } = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(jobs[job](given)));
-"""
-
-
-def node(job: str, run: str = RUN, **given: Any) -> Any:
-    """What a job of `run` gives."""
-    script = run.replace("ENGINE", ENGINE.as_uri())
-    done = subprocess.run(
-        [shutil.which("node") or "node", "--input-type=module", "-e", script],
-        input=json.dumps({"job": job, **given}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def array(told: dict[str, Any]) -> np.ndarray:
-    return np.array(told["data"]).reshape(told["shape"])
-
-
-def shaken(module: nn.Module) -> Any:
-    """Parameters that no one could guess, norms and biases among them."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    for name, parameter in module.named_parameters():
-        if "norm" in name and name.endswith("weight"):
-            nn.init.uniform_(parameter, 0.5, 1.5)
-    return module.eval()
-
-
-def written(state: dict[str, Tensor], file: Path, **metadata: object) -> str:
-    texts = {name: json.dumps(value) for name, value in metadata.items()}
-    save_file(state, file, texts)
-    return str(file)
-
-
-def same(told: dict[str, Any], tensor: Tensor, slack: float = 1e-4) -> None:
-    assert array(told).shape == tuple(tensor.shape)
-    np.testing.assert_allclose(array(told), tensor.detach().numpy(), rtol=0, atol=slack)
 
 
 # ---- the stack, by configuration
 
-MODERN = replace(
-    SMALL,
-    normalizer="rms",
-    activation="silu",
-    gated=True,
-    positions="rotary",
-    n_heads=6,
-    n_kv_heads=2,
-    d_head=10,
-    bias=False,
-    qk_norm=True,
-    embedding_scale=False,
-)
 CONFIGS = {
     "bert": replace(BERT, d_model=24, n_heads=3, d_ff=20, n_layers=3, max_len=13),
     "pre": replace(SMALL, activation="gelu_tanh", positions="learned"),
@@ -329,14 +219,6 @@ def test_eight_bits_name_the_same_word(tmp_path: Path) -> None:
             ours = model.word_logits(model(ids))[0, told["places"]]
         same_word += (array(told["logits"]).argmax(-1) == ours.argmax(-1).numpy()).tolist()
     assert len(same_word) > 400 and np.mean(same_word) >= 0.99
-
-
-SENTENCES = [
-    "We must ask the people of this country to keep the peace.",
-    "The Congress of the United States has the power to declare war.",
-    "I recommend that the appropriation for the Navy be increased this year.",
-    "Our farmers, filibustering or not, can't sell what they grow!",
-]
 
 
 def test_the_books_own_model_says_the_same_in_the_page() -> None:

@@ -8,12 +8,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    MinPLogitsWarper,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
 
 from attnbook.block import Block
 from attnbook.config import GPT_2
@@ -24,7 +18,8 @@ from attnbook.tokenizers import BytePair
 from attnbook.training import train
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import Sequences
-from tests.test_engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
+from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
+from tests.helpers.filters import FILTERS, warped
 
 TEXTS = [
     *SENTENCES,
@@ -217,29 +212,6 @@ def test_eight_bits_name_the_same_token(tmp_path: Path) -> None:
 
 
 # ---- draws
-
-FILTERS = [
-    {"temperature": 1.0, "topK": 0, "topP": 1.0, "minP": 0.0},
-    {"temperature": 0.7, "topK": 5, "topP": 1.0, "minP": 0.0},
-    {"temperature": 1.3, "topK": 0, "topP": 0.8, "minP": 0.0},
-    {"temperature": 1.0, "topK": 0, "topP": 1.0, "minP": 0.1},
-    {"temperature": 1.5, "topK": 20, "topP": 0.9, "minP": 0.05},
-    {"temperature": 1.5, "topK": 6, "topP": 0.7, "minP": 0.0},
-    {"temperature": 0.5, "topK": 3, "topP": 0.01, "minP": 1.0},
-    {"temperature": 2.0, "topK": 99, "topP": 0.999, "minP": 0.001},
-]
-
-
-def warped(logits: torch.Tensor, filters: dict[str, Any]) -> np.ndarray:
-    """The distribution that `transformers` draws from."""
-    scores = TemperatureLogitsWarper(filters["temperature"])(None, logits[None])  # type: ignore[arg-type]
-    if filters["topK"]:
-        scores = TopKLogitsWarper(filters["topK"])(None, scores)  # type: ignore[arg-type]
-    if filters["topP"] < 1:
-        scores = TopPLogitsWarper(filters["topP"])(None, scores)  # type: ignore[arg-type]
-    if filters["minP"]:
-        scores = MinPLogitsWarper(filters["minP"])(None, scores)  # type: ignore[arg-type]
-    return scores[0].softmax(-1).numpy()
 
 
 def test_filters_leave_what_transformers_leaves() -> None:

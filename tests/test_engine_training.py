@@ -15,7 +15,7 @@ from attnbook.config import TransformerConfig
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import IGNORED, Vocabulary
 from attnbook.widgets import Laboratory
-from tests.test_engine import array, node, same, shaken, written
+from tests.helpers.engine import array, node, same, shaken, written
 
 RUN = """
 import { readFileSync } from "node:fs";

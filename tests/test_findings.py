@@ -9,7 +9,7 @@ from attnbook.recording import recorded
 from attnbook.scores import AdditiveScore
 from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
 from attnbook.training import train
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", repeats(*range(3)))
 

@@ -16,7 +16,7 @@ from attnbook.tables import load
 from attnbook.training import Cosine, train
 from attnbook.transformer import TransformerDecoder
 from book.experiments import race
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", repeats(1, 2))
 LENGTH = 64

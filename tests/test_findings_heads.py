@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from book.experiments.heads import LENGTH, Neighbours, held_out, look, strongest, trained
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", repeats(*range(3)))
 TOKENS = held_out()

@@ -9,7 +9,7 @@ from attnbook.attention import MultiHeadAttention
 from attnbook.positions import Rotary, SinusoidalPositions
 from attnbook.tasks import look_back
 from attnbook.training import train
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 TAUGHT, FAR = 64, 256
 

@@ -13,7 +13,7 @@ from attnbook.positions import LearnedPositions
 from attnbook.scores import DotScore
 from attnbook.seq2seq import LuongDecoder, Memory, Seq2Seq
 from attnbook.training import train
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", repeats(1, 2))
 TASK = Numbers(3)

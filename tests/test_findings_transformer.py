@@ -15,7 +15,7 @@ from attnbook.training import Cosine, train
 from attnbook.transformer import Transformer
 from attnbook.vocabulary import Vocabulary
 from book.experiments import blocks, norms, surface
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
 VOCABULARIES = Vocabulary("abcdef"), Vocabulary("abcdefgh")

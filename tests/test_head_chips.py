@@ -1,28 +1,11 @@
 """HeadChips: what it keeps, sends and refuses."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from attnbook.widgets import HeadChips
-
-N, HEADS, SIDE = 5, 3, 4  # checkpoints, heads, tokens
-
-
-def options(**changes: Any) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    maps = rng.random((N, HEADS, SIDE, SIDE))
-    return {
-        "maps": maps / maps.sum(-1, keepdims=True),
-        "right": rng.random((N, 2, 2**HEADS)),
-        "steps": [0, 10, 20, 40, 80],
-        "losses": [2.75, 2.5, 1.0, 0.5, 0.123456],
-        "scores": {"before": rng.random((N, HEADS)), "after": rng.random((N, HEADS))},
-        "name": "chips",
-        **changes,
-    }
+from tests.helpers.head_chips import HEADS, SIDE, N, options
 
 
 def test_it_sends_what_it_was_given() -> None:

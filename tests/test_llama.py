@@ -15,10 +15,6 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from test_block import close, randomise
-from test_bytepair import ODD, TEXT
-from test_pretrained import changed
-from test_tokenizers import sentences
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers.utils import logging
 
@@ -30,6 +26,9 @@ from attnbook.tokenizers.bytepair import LETTERS
 from attnbook.training import Checkpoint, train
 from attnbook.transformer import TransformerDecoder
 from attnbook.vocabulary import pad_batch
+from tests.helpers.parity import close, randomise
+from tests.helpers.texts import ODD, TEXT, sentences
+from tests.helpers.weights import changed
 
 PROMPTS = [
     "The capital of France is",

@@ -14,7 +14,7 @@ from attnbook.bert import pack
 from attnbook.int8 import load_int8
 from attnbook.recording import recorded
 from attnbook.widgets import MaskedWords, format_number
-from tests.tiny_bert import CONFIG, NAME, tiny_bert
+from tests.helpers.tiny_bert import CONFIG, NAME, tiny_bert
 
 TEXT = "We must ask the peace of 貓 cats!"
 

@@ -4,11 +4,9 @@ import re
 
 import pytest
 
+from tests.helpers.pages import NOTEBOOKS, cited, prose
 from tools import checks, notebooks
 from tools.notebooks import BOOK
-
-NOTEBOOKS = notebooks.every()
-CITED = re.compile(r"\{cite(?::\w+)?\}`([^`]+)`")
 
 
 def test_there_are_chapters():
@@ -22,19 +20,6 @@ def test_notebook_has_no_problem(path):
 
 def test_claims_are_numbered_without_gaps():
     assert list(checks.claim_titles()) == [f"C{n:02d}" for n in range(1, 55)]
-
-
-def prose() -> dict[str, str]:
-    """The Markdown of every page, by its name."""
-    pages = {p.name: p.read_text("utf-8") for p in sorted(BOOK.rglob("*.md"))}
-    for path in NOTEBOOKS:
-        cells = notebooks.read(path).cells
-        pages[path.name] = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
-    return pages
-
-
-def cited(text: str) -> set[str]:
-    return {key.strip() for keys in CITED.findall(text) for key in keys.split(",")}
 
 
 def test_every_cited_key_is_in_the_bibliography():

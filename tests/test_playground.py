@@ -14,10 +14,10 @@ from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import MaskedWords, Playground
 from attnbook.widgets.playground import left, uniform
-from tests.test_engine import node
-from tests.test_engine_gpt import FILTERS, warped
-from tests.tiny_bert import tiny_bert
-from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
+from tests.helpers.engine import node
+from tests.helpers.filters import FILTERS, warped
+from tests.helpers.tiny_bert import tiny_bert
+from tests.helpers.tiny_gpt import CONFIG, NAME, tiny_gpt
 
 TEXT = "We must ask é🥲"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)

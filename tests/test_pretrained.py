@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from test_block import close, randomise
 
 from attnbook import pretrained
 from attnbook.bert import pack
 from attnbook.pretrained import load_bert, load_gpt2
 from attnbook.recording import recorded
 from attnbook.tokenizers import SPECIAL, BytePair
+from tests.helpers.parity import close, randomise
+from tests.helpers.weights import changed
 
 SENTENCES = [
     "We wash our cats.",
@@ -235,17 +236,6 @@ def test_minilm_in_our_class_is_that_of_transformers(asset: Any) -> None:
         close(mine, other)
     close(ours.pooled(states[-1]), out.pooler_output)
     assert ours.words is None and ours.next_sentence is None
-
-
-def changed(folder: Path, **weights: torch.Tensor | None) -> None:
-    """Some of a directory's parameters are others, or gone."""
-    path = folder / "model.safetensors"
-    all_ = {name: weight.clone() for name, weight in load_file(path).items()}
-    for name, weight in weights.items():
-        all_.pop(name, None)
-        if weight is not None:
-            all_[name] = weight
-    save_file(all_, path)
 
 
 def test_files_of_old_are_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from pybtex.database import parse_file
 
-from tests.test_notebooks import cited, prose
+from tests.helpers.pages import cited, prose
 from tools.notebooks import BOOK, ROOT
 
 

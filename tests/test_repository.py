@@ -149,6 +149,44 @@ def imported(nodes: Iterable[ast.AST]) -> set[str]:
     return names
 
 
+def test_no_test_is_imported():
+    """What several tests need is in `tests/helpers`, or beside them in a file of another name.
+    Only the tests of chapter 6's errors run other tests, which must see them."""
+    found = {
+        str(path.relative_to(ROOT)): sorted(modules)
+        for folder in ("tests", "benchmarks", "tools")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if (modules := imported_tests(ast.parse(path.read_text("utf-8"))))
+    }
+    assert found == {"tests/test_bugs.py": ["test_block", "test_transformer"]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tests.test_x import y",
+        "from tests.browser.test_x import y",
+        "import tests.test_x as x",
+        "from tests import test_x",
+        "def f():\n    from .test_x import y",
+    ],
+)
+def test_an_import_of_a_test_is_found(line):
+    assert imported_tests(ast.parse(line))
+    assert not imported_tests(ast.parse(line.replace("test_x", "helpers")))
+
+
+def imported_tests(tree: ast.AST) -> set[str]:
+    """The test files that a module imports from."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module or ''}.{alias.name}" for alias in node.names}
+    return {name for name in names if re.search(r"(^|[.])test_\w+", name)}
+
+
 def test_the_version_is_the_same_everywhere():
     from tools.checks import version
 

@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from tests.minibook import ROOT
+from tests.helpers.minibook import ROOT
 from tools import pictures
 
 FILE = ROOT / "book/figures/road.svg"

@@ -13,8 +13,6 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
-from test_block import SMALL, close, randomise
-from test_transformer import BOS, EOS, EVERY, GERMAN, LAYOUTS, NAMES, ONE, PAD, WORDS, prompts
 from torch import Tensor
 
 from attnbook.sampling import (
@@ -34,8 +32,21 @@ from attnbook.sampling import (
 )
 from attnbook.transformer import Transformer, TransformerDecoder
 from attnbook.vocabulary import Vocabulary
-from tests.test_engine import node
-from tests.test_engine_gpt import FILTERS as PAGE
+from tests.helpers.engine import node
+from tests.helpers.filters import FILTERS as PAGE
+from tests.helpers.parity import SMALL, close, randomise
+from tests.helpers.translator import (
+    BOS,
+    EOS,
+    EVERY,
+    GERMAN,
+    LAYOUTS,
+    NAMES,
+    ONE,
+    PAD,
+    WORDS,
+    prompts,
+)
 
 INF, EDGE = torch.inf, 2e-6
 

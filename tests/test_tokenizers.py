@@ -1,7 +1,6 @@
 """WordPiece against the `tokenizers` library on the same vocabulary, and its trainer against a slow
 one and the library's."""
 
-import re
 from collections import Counter
 from functools import cache
 from itertools import pairwise
@@ -14,26 +13,9 @@ from tokenizers import BertWordPieceTokenizer
 
 from attnbook.speeches import speeches
 from attnbook.tokenizers import SPECIAL, WordPiece
+from tests.helpers.texts import UNICODE, sentences
 
 PIECES = "the un ##afford ##able ##ly a ##a ##aa ! , ' # [ ] mask é e i ß σ ς 中 ##b İ ##̇".split()
-UNICODE = [
-    "Ünaffordable, UNAFFORDABLE!",
-    "a\u0000b\u200bc\ufffdd\u00ade",  # control and format characters go
-    "a\tb\nc\rd\u00a0e\u2003f\u3000g\u2028h",  # white space of every kind
-    "a\x85b\x1cc\x0bd\x0ce",  # white space of Python, control characters here
-    "ÅÉÎõü naïve Ελλάς ΟΔΥΣΣΕΥΣ",  # accents; a sigma at the end of a word
-    "İstanbul DŽ Ǆ ﬁne ẞ ß",  # capitals that become two characters, ligatures
-    "e\u0301 e\u0301\u0323 \u0301e q\u0323\u0307",  # accents that stand apart
-    "한국어 ភាសាខ្មែរ हिन्दी עִבְרִית العَرَبِيَّة ไทย",
-    "中文字and日本語カタカナ。 \U00020000\U0002a6df\U0002b820\U0002b920 \uf900\U0002f800",
-    "a$b+c<d=e>f^g`h|i~j 1,000.50% «x» “y” … — ‐ ※ \u037e \u1fef",
-    "👍🏽 👨\u200d👩\u200d👧 🇫🇷 a\ufe0fb",
-    "##able # #able [MASK] [CLS]a[SEP] [UNK]",
-    "a" * 99 + " " + "a" * 100 + " " + "a" * 101 + " é" * 101,
-    "",
-    "   \t\n ",
-    "\u0301",
-]
 
 
 @cache
@@ -59,12 +41,6 @@ def as_old(path: Any, character: str) -> bool:
     """Whether the library, whose Unicode is of 2015, judges a character as we do."""
     ours, theirs = real(path)
     return ours.words(f"a{character}b") == library_words(theirs, f"a{character}b")
-
-
-def sentences() -> list[str]:
-    """Real ones, of all times, none twice."""
-    texts = " ".join(speech.text for speech in speeches("train"))
-    return list(dict.fromkeys(re.split(r"(?<=[.!?;])\s+", texts)))
 
 
 @pytest.mark.parametrize("lowercase", [True, False])

@@ -21,7 +21,7 @@ import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
 from benchmarks.build import touched
-from tests.minibook import write_mini_book
+from tests.helpers.minibook import write_mini_book
 from tools import address, chromium, lock, notebooks, site, suite
 from tools.notebooks import ROOT
 

@@ -52,7 +52,7 @@ from attnbook.train import (
     run,
 )
 from attnbook.training import Cosine, Run, StableDecay
-from tests import killed_run
+from tests.helpers import killed_run
 
 TEXT = (Path(__file__).parents[1] / "DESIGN.md").read_text("utf-8")
 
@@ -165,7 +165,7 @@ def test_a_run_that_is_killed_again_and_again_ends_as_an_unbroken_one(tiny, kill
     middle of writing, as a checkpoint follows each update."""
     cache = str(tiny.parent / "cache")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.killed_run"])
+    context.set_forkserver_preload(["tests.helpers.killed_run"])
     asked = changed(tiny, "train.steps=40", "train.checkpoint=1", "model.dropout=0.2")
     whole = replace(asked, train=replace(asked.train, folder=str(tiny.parent / "whole")))
 

@@ -263,7 +263,7 @@ def test_a_write_that_breaks_off_leaves_the_last_checkpoint(tmp_path, monkeypatc
 
 
 def test_two_processes_give_the_losses_of_one(tmp_path):
-    script = Path(__file__).with_name("several_processes.py")
+    script = Path(__file__).parent / "helpers/several_processes.py"
     environment = {**os.environ, "ACCELERATE_USE_CPU": "1", "OMP_NUM_THREADS": "1"}
     # what `accelerate launch` calls where there are several devices
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]

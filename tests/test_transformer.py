@@ -11,43 +11,32 @@ from typing import Any
 
 import pytest
 import torch
-from test_block import BATCH, SMALL, SOURCE, TARGET, close, randomise
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnbook.config import QWEN_3, TransformerConfig
+from attnbook.config import TransformerConfig
 from attnbook.positions import sinusoidal
 from attnbook.recording import recorded
 from attnbook.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
-
-ENGLISH, GERMAN = Vocabulary("abcdefghij"), Vocabulary("ABCDEFGH")  # 13 and 11 tokens
-PAD, BOS, EOS = GERMAN.pad, GERMAN.bos, GERMAN.eos
-VOCAB, WORDS = len(ENGLISH), len(GERMAN)
-EVERY = [
-    SMALL,
-    replace(SMALL, norm="post", activation="gelu", positions="learned", dropout=0.3),
-    replace(SMALL, norm="none", positions="none", bias=False),
-    replace(SMALL, residual=False, d_ff=0, final_norm=False),
-    replace(SMALL, positions="alibi", embedding_norm=True, embedding_scale=False),
-    replace(QWEN_3, d_model=12, n_heads=3, n_kv_heads=1, d_head=6, d_ff=20, n_layers=2, tied=False),
-]
-NAMES = ["classic", "post", "bare", "no-feed-forward", "alibi", "modern"]
-
-
-def sources() -> Tensor:
-    """Two sentences, the second with padding."""
-    rows = torch.randint(3, VOCAB, (BATCH, SOURCE))
-    rows[1, 4:] = PAD
-    return rows
-
-
-def model(config: TransformerConfig = SMALL) -> Transformer:
-    return Transformer(ENGLISH, GERMAN, config).eval()
-
-
-def targets() -> Tensor:
-    return torch.cat([torch.full((BATCH, 1), BOS), torch.randint(3, WORDS, (BATCH, TARGET - 1))], 1)
+from tests.helpers.parity import BATCH, SMALL, SOURCE, TARGET, close, randomise
+from tests.helpers.translator import (
+    BOS,
+    ENGLISH,
+    EOS,
+    EVERY,
+    GERMAN,
+    LAYOUTS,
+    NAMES,
+    ONE,
+    PAD,
+    VOCAB,
+    WORDS,
+    model,
+    prompts,
+    sources,
+    targets,
+)
 
 
 @pytest.mark.parametrize(("norm", "activation"), list(product(("pre", "post"), ("relu", "gelu"))))
@@ -231,14 +220,6 @@ def test_the_loss_counts_words_and_the_end_but_no_padding() -> None:
     assert abs(ours.loss(both, 0.5) - ours.loss(both)) > 1e-3
 
 
-def prompts() -> Tensor:
-    """Four beginnings of unequal length, filled up on the left."""
-    rows = torch.randint(3, WORDS, (4, 6))
-    for row, missing in zip(rows, (0, 2, 5, 1), strict=True):
-        row[:missing] = PAD
-    return rows
-
-
 def slowly(
     decoder: TransformerDecoder, prompt: Tensor, max_len: int, beam: int
 ) -> tuple[Tensor, float]:
@@ -259,13 +240,6 @@ def slowly(
         if found[0][2]:
             break
     return torch.tensor(found[0][1]), found[0][0]
-
-
-LAYOUTS = [
-    replace(SMALL, positions="learned", norm="post", activation="gelu_tanh"),
-    replace(SMALL, positions="alibi"),
-    EVERY[-1],
-]
 
 
 @pytest.mark.parametrize("config", LAYOUTS, ids=["GPT", "ALiBi", "modern"])
@@ -396,9 +370,6 @@ def test_padding_in_front_moves_no_word(positions: Any) -> None:
     encoder = TransformerEncoder(ENGLISH, replace(SMALL, positions=positions)).eval()
     source = sources()[:1]
     close(encoder(functional.pad(source, (2, 0)))[:, 2:], encoder(source))
-
-
-ONE = Vocabulary("abcdefgh", pad="<e>", bos="<e>", eos="<e>")  # as in GPT-2's vocabulary
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 
 from attnbook.walks import attention_row
 from attnbook.widgets import Drawing
-from tests.test_walks_seq2seq import drawn, told
+from tests.helpers.walks import drawn, told
 
 TOKENS, D, D_K, D_V = ["ox", "sees", "it", "and", "runs"], 4, 2, 3
 

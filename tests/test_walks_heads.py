@@ -1,7 +1,5 @@
 """The walk through two heads: each number by torch's attention, a head at a time."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,24 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnbook.attention import MultiHeadAttention
 from attnbook.positions import Rotary
 from attnbook.walks import heads_step
-from attnbook.widgets import Drawing
-from tests.test_walks_seq2seq import drawn, told
-
-N, D, D_HEAD, AT = 9, 14, 7, 6
-TOKENS = [*"abcdefghi"]
-
-
-def setting(seed: int = 0) -> tuple[MultiHeadAttention, Tensor]:
-    torch.manual_seed(seed)
-    attention = MultiHeadAttention(D, 2)
-    for parameter in attention.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return attention, torch.randn(N, D)
-
-
-def walk(at: int = AT, **options: Any) -> Drawing:
-    attention, x = setting()
-    return heads_step(attention, x, TOKENS, at=at, **options)
+from tests.helpers.walks import drawn, told
+from tests.helpers.walks_heads import AT, D_HEAD, TOKENS, D, N, setting, walk
 
 
 @torch.no_grad()

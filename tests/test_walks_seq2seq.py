@@ -7,32 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from attnbook.drawing import Stroke
-from attnbook.scores import AdditiveScore, DotScore
 from attnbook.seq2seq import (
-    Decoder,
-    Encoder,
     GRUCell,
-    LuongDecoder,
-    RNNsearchDecoder,
     Seq2Seq,
 )
-from attnbook.vocabulary import Vocabulary
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
-from attnbook.widgets import Drawing
-
-SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
-TARGET = Vocabulary(["un", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf"])
-WORDS, D = "two four five", 10
-
-
-def drawn(drawing: Drawing, name: str) -> Tensor:
-    """The numbers of all parts of this name, one row a part."""
-    places = [place.part for place in drawing.picture.find(name)]
-    return torch.tensor([part.values.tolist() for part in places if part.values is not None])
-
-
-def told(drawing: Drawing) -> str:
-    return " ".join(step["caption"] for step in drawing.steps)
+from tests.helpers.walks import drawn, told
+from tests.helpers.walks_seq2seq import SOURCE, TARGET, WORDS, D, greedy, translator
 
 
 def moves(x: Tensor, h: Tensor, w: Tensor, u: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -64,33 +45,10 @@ def reads(rnn: nn.GRU, xs: Tensor, end: str = "_l0") -> Tensor:
 
 
 @torch.no_grad()
-def translator(decoder: str = "plain", *, two_way: bool = False) -> Seq2Seq:
-    """A model with random parameters that writes three to six tokens, the last an end."""
-    makers: dict[str, Any] = {
-        "plain": lambda: Decoder(TARGET, D),
-        "look": lambda: Decoder(TARGET, D, AdditiveScore(D, D, 7)),
-        "move": lambda: LuongDecoder(TARGET, D, DotScore()),
-        "search": lambda: RNNsearchDecoder(TARGET, D, DotScore()),
-    }
-    for seed in range(200):
-        torch.manual_seed(seed)
-        model = Seq2Seq(Encoder(SOURCE, D, two_way=two_way), makers[decoder]())
-        for parameter in model.parameters():
-            nn.init.normal_(parameter, std=0.8)
-        if 3 <= len(greedy(model)) <= 6:
-            return model
-    raise AssertionError(decoder)
-
-
-@torch.no_grad()
 def endless() -> Seq2Seq:
     model = translator()
     model.decoder.out.bias[TARGET.eos] = -100.0
     return model
-
-
-def greedy(model: Seq2Seq) -> list[int]:
-    return model.translate(torch.tensor([SOURCE.encode(WORDS.split())])).tokens[0].tolist()
 
 
 @torch.no_grad()

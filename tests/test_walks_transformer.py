@@ -1,32 +1,27 @@
 """Walks through a translator: the shift of its target, and a token's way, again by hand."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnbook.config import TransformerConfig
 from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
 from attnbook.walks import target_shift, timeline
-from tests.test_walks_seq2seq import drawn, told
-
-SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
-TARGET = Vocabulary(["un", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf"])
-CONFIG = TransformerConfig(d_model=20, n_heads=2, d_ff=14, n_layers=3)
-ENGLISH, FRENCH, PLACE, LAYER, HEAD = "six two four five", "huit deux sept", 2, 1, 1
-
-
-@torch.no_grad()
-def translator(**changes: Any) -> Transformer:
-    torch.manual_seed(0)
-    model = Transformer(SOURCE, TARGET, replace(CONFIG, **changes)).eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return model
+from tests.helpers.walks import drawn, told
+from tests.helpers.walks_transformer import (
+    ENGLISH,
+    FRENCH,
+    HEAD,
+    LAYER,
+    PLACE,
+    SOURCE,
+    TARGET,
+    pairs,
+    translator,
+    way,
+)
 
 
 def attends(attention: Any, x: Tensor, y: Tensor, mask: Tensor) -> dict[str, Tensor]:
@@ -82,12 +77,6 @@ def by_hand(model: Transformer) -> dict[str, Tensor]:
     found = {name: t if name in rows else t[PLACE] for name, t in found.items()}
     found |= {"last": last[PLACE], "depth": torch.stack(states), "memory": memory}
     return found | {"logits": stack.embedding.weight @ last[PLACE]}
-
-
-def way(model: Transformer, **options: Any) -> Any:
-    return timeline(
-        model, ENGLISH, FRENCH, **{"place": PLACE, "layer": LAYER, "head": HEAD, **options}
-    )
 
 
 @torch.no_grad()
@@ -170,12 +159,6 @@ def test_a_timeline_refuses(changes: Any, options: Any, message: str) -> None:
             timeline(translator(), source, target, place=0)
     with pytest.raises(KeyError, match="ten"):
         timeline(translator(), "ten", FRENCH, place=0)
-
-
-def pairs(*targets: str) -> Pairs:
-    ids = [[TARGET.bos, *TARGET.encode(words.split()), TARGET.eos] for words in targets]
-    sources = [SOURCE.encode(words.split()) for words in ("one two", "three", "four six")]
-    return Pairs(pad_batch(sources[: len(targets)], SOURCE.pad), pad_batch(ids, TARGET.pad))
 
 
 @torch.no_grad()

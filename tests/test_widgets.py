@@ -21,28 +21,14 @@ from matplotlib.patches import Rectangle
 from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
-from attnbook.drawing import arrow, cells, column, row
-from attnbook.int8 import load_int8
 from attnbook.positions import Rotary, sinusoidal
-from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import (
     AttentionHeatmap,
-    AttentionSheet,
     BlockDiagram,
-    CostCalculator,
-    DecodingBench,
-    Drawing,
-    HeadChips,
-    Laboratory,
     LossSurface,
-    MaskedWords,
-    Playground,
     PositionExplorer,
-    Question,
-    Quiz,
     RotaryDial,
     SoftmaxTemperature,
-    Step,
     _source,
     format_number,
 )
@@ -50,13 +36,16 @@ from attnbook.widgets._model_widget import ModelWidget
 from attnbook.widgets.block_diagram import PARTS
 from attnbook.widgets.rotary_dial import positioned
 from attnbook.widgets.softmax_temperature import softmax
-from tests.tiny_bert import tiny_bert
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.widgets import (
+    KEYS,
+    QUERIES,
+    ROWS,
+    RUNS,
+    bowls,
+    each,
+)
 
 FOLDER = Path(_source.__file__).parent
-QUERIES, KEYS = ["zwei", "und", "vierzig"], ["two", "hundred", "forty", "</s>"]
-ROWS = np.array([[0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.5, 0.0]])
-EYE = np.eye(3)
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     '"quo\'te"',
@@ -66,24 +55,6 @@ HOSTILE = [
     "",
     "\n",
     "$x$ $",
-]
-
-
-SOURCES = {"zweihundert": "two hundred", "vierzig": "forty"}
-
-
-def run(*off: str, loss: Any, exact: Any, said: tuple[str, str]) -> dict[str, Any]:
-    """A stored run of a BlockDiagram, made up."""
-    told = [[source, out, gold] for (source, gold), out in zip(SOURCES.items(), said, strict=True)]
-    steps = [0, 50, 200]
-    return {"off": [*off], "steps": steps, "loss": loss, "exact": exact, "translations": told}
-
-
-RUNS = [
-    run(loss=[[4, 1, 0.01], [4, 2, 0.03]], exact=[1, 0.99], said=("two hundred", "forty")),
-    run("mask", loss=[[4, 0.1, 0.5], [4, 0.3, 1]], exact=[0, 0.125], said=("two two two", "")),
-    run("residual", loss=[3.9, 3.8, 3.7], exact=[0.25], said=("hundred <i>two</i>", "fourteen")),
-    run("positions", loss=[4, 2, 0], exact=[0.5, 0.5], said=("hundred two", "forty")),
 ]
 
 
@@ -647,12 +618,6 @@ def test_diagram_pictures_every_run() -> None:
 # ---- LossSurface
 
 
-def bowls(n: int = 5, k: int = 2) -> np.ndarray:
-    """Surfaces [k, n, n], none of them alike or symmetric."""
-    x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2, indexing="ij")
-    return np.stack([0.5 + m + (1 + m) * x**2 + 3 * y**2 + 0.3 * x - 0.2 * y for m in range(k)])
-
-
 @pytest.mark.parametrize(
     ("surfaces", "says"),
     [
@@ -757,59 +722,6 @@ def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) 
 
 
 # ---- what all share
-
-
-def walk(**options: Any) -> Drawing:
-    """A small walk: a query, two keys, their scores."""
-    body = column(
-        cells([0.5, -1.25], "query", name="query", digits=2),
-        row(*(cells(key, "key", name="keys") for key in ([1, 2], [-1, 0.5])), gap=30),
-        cells([-2, -1.125], "weight", name="scores", digits=3),
-        gap=30,
-    )
-    steps = [
-        Step("The [query](query) asks."),
-        Step("Two [keys](keys) answer.", "keys"),
-        Step("The second [score](scores.1) is larger.", "scores", ask="Which score is larger?"),
-    ]
-    given = {"alt": "A query meets two keys", "steps": steps, **options}
-    return Drawing(body, arrow("query", "keys"), arrow("keys", "scores.*", "weight"), **given)
-
-
-def few_heads() -> dict[str, Any]:
-    """Arguments of a HeadChips: 2 heads, 3 checkpoints."""
-    maps = np.broadcast_to([[0.25, 0.75], [1, 0]], (3, 2, 2, 2))
-    right = np.arange(24).reshape(3, 2, 4) / 24
-    scores = {"before": [[0, 1], [0.5, 0], [1, 0]], "after": [[1, 0], [0.25, 1], [0, 0.5]]}
-    return {"maps": maps, "right": right, "steps": [0, 3, 9], "losses": [3, 2, 1], "scores": scores}
-
-
-def calculator(**options: Any) -> CostCalculator:
-    """What a CostCalculator needs at least."""
-    sizes = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
-    return CostCalculator({"six": sizes}, {"here": {"speed": 5e10, "bandwidth": 2e10}}, **options)
-
-
-def each() -> list[Any]:
-    return [
-        AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
-        AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b", "c"], title="The finding"),
-        BlockDiagram(RUNS, title="The finding"),
-        calculator(title="The finding"),
-        DecodingBench(
-            *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
-        ),
-        walk(title="The finding"),
-        HeadChips(**few_heads(), title="The finding"),
-        Laboratory(title="The finding"),
-        LossSurface(bowls(), ["with", "without"], title="The finding"),
-        MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
-        Playground("We must", weights=tiny_gpt(), title="The finding"),
-        PositionExplorer(title="The finding"),
-        Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
-        RotaryDial(title="The finding"),
-        SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
-    ]
 
 
 def test_repr_is_stable_and_says_what_it_is() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from attnbook.walks import heads_step
 from attnbook.widgets import HeadChips
-from tests.test_head_chips import options
-from tests.test_walks_heads import TOKENS, setting
+from tests.helpers.head_chips import options
+from tests.helpers.walks_heads import TOKENS, setting
 
 
 @pytest.mark.parametrize(

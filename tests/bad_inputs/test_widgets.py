@@ -24,7 +24,7 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import tiny_gpt
 
 ROWS = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]
 RUN = {

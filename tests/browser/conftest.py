@@ -27,7 +27,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.widget_pages import settle
-from tests.minibook import build_book, notebook_of, write_mini_book
+from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 from tools import chromium as chromium_tool
 
 expect.set_options(timeout=20_000)  # no test asserts a time, and others may be running

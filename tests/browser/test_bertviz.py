@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page
 
 from tests.browser.widget_pages import everywhere, serious
-from tests.minibook import build_book, write_mini_book
+from tests.helpers.minibook import build_book, write_mini_book
 from tools import chapters, notebooks, suite
 
 HOSTILE = "</script><img src=x onerror=document.title='hacked'>"

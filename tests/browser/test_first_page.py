@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.widget_pages import settle
-from tests.minibook import whole_book
+from tests.helpers.minibook import whole_book
 
 SCREENS = [pytest.param(1280, 800, id="laptop"), pytest.param(390, 844, id="phone")]
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Error, Page
 
 from tests.browser.widget_pages import serious
-from tests.repeats import repeats
+from tests.helpers.repeats import repeats
 
 LOOKS = [(theme, width) for theme in ("light", "dark") for width in (1280, 390)]
 MATH_LEFT = "[...document.querySelectorAll('.math')].filter(e => !e.querySelector('.katex')).length"

@@ -14,9 +14,17 @@ from attnbook.sampling import Sampling
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench, format_number
 from attnbook.widgets.playground import token_name, uniform
-from tests.browser.test_widgets_playground import exact, visible
-from tests.browser.widget_pages import copied, everywhere, serious, settle, widget, work
-from tests.tiny_gpt import tiny_gpt
+from tests.browser.widget_pages import (
+    copied,
+    everywhere,
+    exact,
+    serious,
+    settle,
+    visible,
+    widget,
+    work,
+)
+from tests.helpers.tiny_gpt import tiny_gpt
 
 PROMPT = "We must ask"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)

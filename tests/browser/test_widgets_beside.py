@@ -5,8 +5,8 @@ from playwright.sync_api import Browser
 
 from attnbook.widgets import _source
 from tests.browser.widget_pages import render, settle
-from tests.repeats import repeats
-from tests.test_widgets import each
+from tests.helpers.repeats import repeats
+from tests.helpers.widgets import each
 
 STILL = "*, *::before { transition: none !important; animation: none !important; }"
 # What each part looks like, but for sizes and places that its text decides.

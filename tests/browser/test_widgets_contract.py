@@ -28,9 +28,9 @@ from attnbook.widgets import (
     SoftmaxTemperature,
 )
 from tests.browser.widget_pages import follow, render, settle, until
-from tests.test_widgets import RUNS, bowls, few_heads, walk
-from tests.tiny_bert import NAME, tiny_bert
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_bert import NAME, tiny_bert
+from tests.helpers.tiny_gpt import tiny_gpt
+from tests.helpers.widgets import RUNS, bowls, few_heads, walk
 
 
 def start(page: Page, widget: Any, attached: bool) -> list[str]:

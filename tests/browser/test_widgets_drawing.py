@@ -20,7 +20,7 @@ from tests.browser.widget_pages import (
     tick,
     widget,
 )
-from tests.test_widgets import walk
+from tests.helpers.widgets import walk
 
 
 def tall() -> Drawing:

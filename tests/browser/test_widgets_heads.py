@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
-from tests.test_walks_heads import walk
-from tests.test_walks_seq2seq import drawn
+from tests.helpers.walks import drawn
+from tests.helpers.walks_heads import walk
 
 WALK = walk(name="heads-step", title="Split, attend, join, mix")
 ATTENDS = 6  # the step of the weights

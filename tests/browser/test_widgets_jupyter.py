@@ -36,7 +36,7 @@ from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import render
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import tiny_gpt
 from tools import notebooks
 from tools.notebooks import ROOT, VIEW
 
@@ -422,7 +422,7 @@ def test_both_ways_between_browser_and_kernel(lab: Lab) -> None:
 
 MASKED = """
 from attnbook.widgets import MaskedWords
-from tests.tiny_bert import tiny_bert
+from tests.helpers.tiny_bert import tiny_bert
 words = MaskedWords("Ask the cats", [1], weights=tiny_bert())
 display(words)
 """
@@ -457,7 +457,7 @@ def test_weights_come_from_the_kernel_and_are_not_stored(lab: Lab) -> None:
 
 PLAYGROUND = """
 from attnbook.widgets import Playground
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import tiny_gpt
 play = Playground("We must ask the", weights=tiny_gpt(), unfolded=["filters"])
 drawn = play.answer["drawn"]["which"]
 display(play)
@@ -491,7 +491,7 @@ BENCH = """
 from attnbook.int8 import load_int8
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import tiny_gpt
 bench = DecodingBench(*load_int8(tiny_gpt(), TransformerDecoder), "We must ask", steps=0)
 display(bench)
 """

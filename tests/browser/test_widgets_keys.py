@@ -20,8 +20,8 @@ from attnbook.widgets import (
     RotaryDial,
 )
 from tests.browser.widget_pages import render, settle, stop_clocks, tick
-from tests.test_widgets import bowls, walk
-from tests.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import tiny_gpt
+from tests.helpers.widgets import bowls, walk
 
 HELD = "el.contains(document.activeElement)"
 EYE = [[1, 0], [0, 1]]

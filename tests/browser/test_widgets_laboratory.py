@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from attnbook.widgets import Laboratory, PositionExplorer
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import copied, everywhere, settle, until, violations, widget
-from tests.test_laboratory import table
+from tests.helpers.laboratory import table
 
 SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
 LONG: dict[str, Any] = {"timeout": 60_000}  # a test asserts no time, and others may be running

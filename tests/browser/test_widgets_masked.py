@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Request, expect
 from attnbook.widgets import MaskedWords, PositionExplorer, format_number
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import copied, everywhere, settle, widget
-from tests.tiny_bert import NAME, tiny_bert
+from tests.helpers.tiny_bert import NAME, tiny_bert
 
 TEXT = "We must ask the people of this country!"
 READY = "textarea:not([disabled])"

@@ -15,8 +15,16 @@ from attnbook.recording import recorded
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import Playground, format_number
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import copied, everywhere, settle, violations, widget
-from tests.tiny_gpt import CONFIG, NAME, tiny_gpt
+from tests.browser.widget_pages import (
+    copied,
+    everywhere,
+    exact,
+    settle,
+    violations,
+    visible,
+    widget,
+)
+from tests.helpers.tiny_gpt import CONFIG, NAME, tiny_gpt
 
 TEXT = "We must ask the"
 READY = "textarea:not([disabled])"
@@ -42,15 +50,6 @@ def open_page(page_factory: Callable[..., Page], path: Path) -> Callable[..., Pa
         return page
 
     return open_at
-
-
-def visible(token: str) -> str:
-    token = token.replace("\n", "↵").replace("\t", "⇥")
-    inner = token.strip(" ")
-    if not inner:
-        return "␣" * len(token) or "∅"
-    before = len(token) - len(token.lstrip(" "))
-    return "␣" * before + inner + "␣" * (len(token) - before - len(inner))
 
 
 def share(p: float) -> str:
@@ -147,11 +146,6 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     assert widths == pytest.approx([sum(widths) * q for q in kept], abs=0.6)
     pin = view.locator(".attn-pin").evaluate("(e) => parseFloat(e.style.left)")
     assert pin == pytest.approx(100 * shown.answer["number"])
-
-
-def exact(x: float) -> float:
-    """The temperature of a place of the slider."""
-    return float(f"{0.05 * (20 / 0.05) ** x:.3g}")
 
 
 def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:

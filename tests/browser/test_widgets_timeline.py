@@ -10,8 +10,8 @@ from playwright.sync_api import Page
 from attnbook.walks import target_shift
 from attnbook.widgets import Drawing
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
-from tests.test_walks_seq2seq import drawn
-from tests.test_walks_transformer import pairs, translator, way
+from tests.helpers.walks import drawn
+from tests.helpers.walks_transformer import pairs, translator, way
 
 
 def walks() -> list[Drawing]:

@@ -23,7 +23,7 @@ from tests.browser.widget_pages import (
     widget,
     work,
 )
-from tests.test_widgets import RUNS, bowls, run
+from tests.helpers.widgets import RUNS, bowls, run
 
 ODD = [run(loss=[0.5, 0, 0], exact=[1], said=(HOSTILE[0], HOSTILE[4]))]
 ODD += [{**ODD[0], "off": [part], "exact": [0.5]} for part in ("heads", "feed-forward", "norm")]

@@ -12,7 +12,8 @@ from attnbook.seq2seq import GRUCell
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from attnbook.widgets import Drawing
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
-from tests.test_walks_seq2seq import WORDS, drawn, translator
+from tests.helpers.walks import drawn
+from tests.helpers.walks_seq2seq import WORDS, translator
 
 PAIR = ("deux", "trois")
 

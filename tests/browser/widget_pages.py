@@ -346,3 +346,17 @@ def surface_says(widget: Any) -> list[str]:
 
 def signed(number: str) -> str:
     return f"− {number[1:]}" if number.startswith("-") else f"+ {number}"
+
+
+def visible(token: str) -> str:
+    token = token.replace("\n", "↵").replace("\t", "⇥")
+    inner = token.strip(" ")
+    if not inner:
+        return "␣" * len(token) or "∅"
+    before = len(token) - len(token.lstrip(" "))
+    return "␣" * before + inner + "␣" * (len(token) - before - len(inner))
+
+
+def exact(x: float) -> float:
+    """The temperature of a place of the slider."""
+    return float(f"{0.05 * (20 / 0.05) ** x:.3g}")

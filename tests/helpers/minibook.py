@@ -13,7 +13,7 @@ from ipywidgets.embed import dependency_state
 
 from tools import site, suite
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/someone/a-fork"
 STATE = "application/vnd.jupyter.widget-state+json"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from attnbook.config import TransformerConfig
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from tests.tiny_bert import kept
+from tests.helpers.tiny_bert import kept
 
 NAME = "tiny_gpt"
 WORDS = "We must ask the people of this country to keep the peace, and its cats."

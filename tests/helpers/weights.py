@@ -1,0 +1,17 @@
+"""Weights of another's model, changed."""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+
+def changed(folder: Path, **weights: torch.Tensor | None) -> None:
+    """Some of a directory's parameters are others, or gone."""
+    path = folder / "model.safetensors"
+    all_ = {name: weight.clone() for name, weight in load_file(path).items()}
+    for name, weight in weights.items():
+        all_.pop(name, None)
+        if weight is not None:
+            all_[name] = weight
+    save_file(all_, path)
