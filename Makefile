@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all planted cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -27,8 +27,8 @@ test: .venv/.test node_modules/.package-lock.json  ## set up and check everythin
 test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination; half an hour more
 	@$(PY) -m tools.suite --full
 
-planted: .venv/.test node_modules/.package-lock.json  ## plant the errors of tests/planted.toml one at a time: the tests must see each
-	@$(PY) -m tools.planted
+mutants: .venv/.test  ## change lines of the core modules one at a time: how many the tests see; MINUTES=30 SEED=4
+	@$(PY) tools/environment.py mutants && $(PY) -m tools.mutants
 
 cheats: .venv/.test  ## run each claim's asserts against its cheats, which must fail: CHAPTER=02, or all
 	@$(PY) -m tools.cheats $(CHAPTER)

@@ -8,9 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import textwrap
 import zipfile
-from collections import Counter
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -344,93 +342,6 @@ def test_the_build_is_strict_and_fails_again(tmp_path, monkeypatch, capfd):
         said = "".join(capfd.readouterr())
         assert "reference target not found: one" in said
         assert "reference target not found: two" in said
-
-
-# the last line of `make test`
-
-
-def test_the_suite_counts_what_the_reports_say(tmp_path):
-    report = tmp_path / "report.xml"
-    report.write_text(
-        "<testsuites><testsuite><testcase/><testcase><failure/></testcase><testcase><error/>"
-        "</testcase><testcase><skipped/></testcase></testsuite></testsuites>"
-    )
-    assert suite.count(report) == Counter(passed=1, failed=2, skipped=1)
-
-
-def test_the_suite_sums_up_in_one_line():
-    line = suite.summary({"ruff": 0.6, "pytest": 41.0}, [], Counter(passed=9))
-    assert line == "PASSED: 9 passed, 0 failed, 0 skipped in 42 s (ruff 1, pytest 41)"
-    assert "FAILED in ruff" in suite.summary({"ruff": 0.6}, ["ruff"], Counter())
-
-
-def before_main(monkeypatch, folder: pathlib.Path, commands: dict[str, list[str]]) -> None:
-    """The suite with other stages, its reports and its site elsewhere."""
-    monkeypatch.setattr(suite, "stages", lambda full: commands)
-    monkeypatch.setattr(suite, "REPORTS", folder / "reports")
-    monkeypatch.setattr(suite, "SITE", folder / "site")
-
-
-@pytest.mark.parametrize(("exit_status", "verdict"), [(0, "PASSED"), (1, "FAILED in first")])
-def test_the_suite_goes_on_after_a_failure_and_reports_it(
-    monkeypatch, capsys, tmp_path, exit_status, verdict
-):
-    reached = tmp_path / "reached"
-    commands = {
-        "first": [sys.executable, "-c", f"raise SystemExit({exit_status})"],
-        "second": [sys.executable, "-c", f"open({str(reached)!r}, 'w')"],
-    }
-    before_main(monkeypatch, tmp_path, commands)
-    with pytest.raises(SystemExit) as stop:
-        suite.main()
-    assert bool(stop.value.code) == bool(exit_status)
-    assert reached.exists()
-    assert verdict in capsys.readouterr().out.splitlines()[-1]
-
-
-@pytest.mark.parametrize(("ci", "verdict"), [("", "PASSED"), ("1", "FAILED in assets")])
-def test_the_suite_runs_without_assets_but_in_ci(monkeypatch, capsys, tmp_path, ci, verdict):
-    broken = {"assets": [sys.executable, "-c", "raise SystemExit(1)"]}
-    assert next(iter(suite.stages())) == "assets"
-    before_main(monkeypatch, tmp_path, broken)
-    monkeypatch.setenv("CI", ci)
-    with pytest.raises(SystemExit):
-        suite.main()
-    assert f"make test: {verdict}:" in capsys.readouterr().out.splitlines()[-1]
-
-
-PLANTED = {
-    "tests/test_seeds.py": """
-        import pytest
-        @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.full)])
-        def test_seeds(seed): ...""",
-    "tests/bad_inputs/test_types.py": """
-        import sys
-        def test_types_are_not_checked():
-            assert not any("jaxtyping" in type(finder).__module__ for finder in sys.meta_path)""",
-}
-
-
-@pytest.mark.parametrize(
-    ("stage", "full", "passed"),
-    [("pytest", False, 1), ("pytest", True, 2), ("bad input", False, 1)],
-)
-def test_the_suite_runs_repetitions_only_in_full_and_bad_inputs_with_types_unchecked(
-    monkeypatch, tmp_path, stage, full, passed
-):
-    for name in ("pyproject.toml", "tests/conftest.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    for name, source in PLANTED.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(textwrap.dedent(source))
-    monkeypatch.delenv("ATTNBOOK_TYPES", raising=False)
-    monkeypatch.setattr(suite, "ROOT", tmp_path)
-    monkeypatch.setattr(suite, "REPORTS", tmp_path)
-    monkeypatch.setattr(notebooks, "executed", list)
-    done = subprocess.run([*suite.stages(full)[stage], "-n0"], cwd=tmp_path)
-    assert done.returncode == 0
-    assert suite.count(suite.report(stage)) == Counter(passed=passed)
 
 
 # nbval, which judges the chapters: a wrong number fails, an address is no number
