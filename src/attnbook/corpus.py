@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnbook.checks import check_whole
+from attnbook.checks import check_texts, check_whole
 from attnbook.tokenizers import BytePair, Characters
 from attnbook.tokenizers.characters import UNKNOWN
 from attnbook.vocabulary import Sequences
@@ -19,7 +19,12 @@ Tokenizer = BytePair | Characters
 
 
 def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
-    """Token ids of some texts, one after another, an end token before each and behind the last."""
+    """Token ids of some texts, one after another, an end token before each and behind the last.
+
+    Raises:
+        ValueError: if texts is one string.
+    """
+    check_texts(texts=texts)
     end = tokenizer.vocab.eos
     ids = [end]
     for text in texts:
@@ -147,7 +152,7 @@ def bits_per_byte(
         texts: at least one, with a byte at least.
 
     Raises:
-        ValueError: if the texts are empty, or as `nats` does.
+        ValueError: if the texts are empty or one string, or as `nats` does.
 
     Source: Gao et al. 2020, section 3.1.
     """

@@ -26,7 +26,7 @@ from attnbook.checkpoints import (
     vocabulary,
     without_tied,
 )
-from attnbook.checks import check_choice
+from attnbook.checks import check_choice, check_text
 from attnbook.config import LLAMA_3, SMOLLM2, TransformerConfig
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
@@ -249,10 +249,13 @@ def chat(*turns: tuple[str, str], system: str = SYSTEM) -> str:
         system: what the model is told before.
 
     Raises:
-        ValueError: if there is no turn, the last one is not the user's, or another speaks.
+        ValueError: if there is no turn, the last one is not the user's, another speaks, or a turn
+            or the system's text is no string.
     """
-    for who, _ in turns:
+    check_text(system=system)
+    for who, what in turns:
         check_choice(("user", "assistant"), turns=who)
+        check_text(turns=what)
     if not turns or turns[-1][0] != "user":
         raise ValueError(f"turns must end with one of the user, got {turns[-1:]}")
     lines = [("system", system), *turns]

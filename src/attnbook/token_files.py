@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from attnbook import assets
-from attnbook.checks import check_choice
+from attnbook.checks import check_choice, check_texts
 from attnbook.corpus import Tokenizer
 from attnbook.files import whole
 from attnbook.speeches import SPLITS, speeches
-from attnbook.tokenizers import BytePair, Characters, stream
+from attnbook.tokenizers import BytePair, Characters, stream, whole_words
+from attnbook.tokenizers.bytepair import END
 from attnbook.tokenizers.characters import UNKNOWN
 
 
@@ -51,12 +52,19 @@ def _paths(source: str | Sequence[str]) -> list[Path]:
 
 
 def _between(path: Path, begin: int, end: int | None) -> Iterator[str]:
-    """The characters of a file from one place up to another."""
+    """The characters of a file from one place up to another, each moved out of an end token."""
     place = 0
     for part in stream(path):
-        if kept := part[max(0, begin - place) : None if end is None else max(0, end - place)]:
+        first, last = (0 if at is None else max(0, at - place) for at in (begin, end))
+        if kept := part[_outside(part, first) : None if end is None else _outside(part, last)]:
             yield kept
         place += len(part)
+
+
+def _outside(part: str, place: int) -> int:
+    """A place of a text, or the end of the end token that lies on it."""
+    begin = part.find(END, max(0, place - len(END) + 1), place + len(END) - 1)
+    return place if begin < 0 else begin + len(END)
 
 
 def make_tokenizer(kind: str, texts: Iterable[str], vocab_size: int) -> Tokenizer:
@@ -102,7 +110,8 @@ def digest(
             with path.open("rb") as file:
                 read.append(file_digest(file, "sha256").hexdigest())
     merges = tokenizer.merges if isinstance(tokenizer, BytePair) else ()
-    said = [read, split, held_out, tokenizer.vocab.tokens, merges]
+    special = tokenizer.special  # they are read as such
+    said = [read, split, held_out, tokenizer.vocab.tokens, merges, special]
     return sha256(json.dumps(said).encode()).hexdigest()[:32]
 
 
@@ -114,8 +123,10 @@ def write_tokens(
 ) -> Path:
     """Turn texts into tokens in a file, part by part, unless the file is there.
 
-    As in `corpus.join`, an end token stands before each text and behind the last. An id takes two
-    bytes, or four where the vocabulary needs them. The file is written whole or not at all.
+    As in `corpus.join`, an end token stands before each text and behind the last. A special token
+    of the tokenizer that is written in a text, as between the documents of a file, is taken as
+    such. An id takes two bytes, or four where the vocabulary needs them. The file is written whole
+    or not at all.
 
     Args:
         texts: each in parts, as `documents` gives them.
@@ -126,14 +137,17 @@ def write_tokens(
     Returns:
         Where the file is.
     """
+    check_texts(texts=texts)
     dtype = np.dtype(np.uint16 if len(tokenizer.vocab) <= 1 << 16 else np.uint32)
     path = (assets.cache() / "tokens" if folder is None else Path(folder)) / f"{name}.{dtype.name}"
     if not path.is_file():
         with whole(path) as partial, partial.open("wb") as file:
+            special = [tokenizer.vocab.tokens[i] for i in tokenizer.special]
             np.array([tokenizer.vocab.eos], dtype).tofile(file)
             for text in texts:
-                for part in chain(map(tokenizer.encode, text), [[tokenizer.vocab.eos]]):
-                    np.array(part, dtype).tofile(file)
+                for part in whole_words(text, special):
+                    np.array(tokenizer.encode(part, special=True), dtype).tofile(file)
+                np.array([tokenizer.vocab.eos], dtype).tofile(file)
     return path
 
 

@@ -18,8 +18,8 @@ class Vocabulary:
     """Words to token ids and back, three of them special: padding, start and end.
 
     Args:
-        words: the words, distinct, in the order of their ids. Special tokens that are not among
-            them come first: by default the ids 0, 1, 2.
+        words: the words, distinct, in the order of their ids; of a string its letters. Special
+            tokens that are not among them come first: by default the ids 0, 1, 2.
         pad: fills up shorter sentences of a batch.
         bos: begins a sentence.
         eos: ends it; it may be the same token (in GPT-2's vocabulary one serves all three).
@@ -70,16 +70,29 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> list[str]:
         """Words of token ids, from after a start token up to the end token or padding."""
-        words, ids = [], torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
-        if ids.numel():
-            check_ids("ids", ids, len(self), "token")
-        for place, i in enumerate(ids.tolist()):
+        words = []
+        for place, i in enumerate(as_ids(ids, len(self))):
             if i == self.bos and place == 0:
                 continue
             if i in (self.pad, self.eos):
                 break
             words.append(self.tokens[i])
         return words
+
+
+def as_ids(ids: Iterable[int] | Int[Tensor, " token"], vocab_size: int) -> list[int]:
+    """Token ids as a list, once they are seen to be some of a vocabulary.
+
+    Raises:
+        ValueError: if they are not.
+    """
+    try:
+        ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"ids must be token ids, whole numbers, got {ids!r:.60}") from None
+    if ids.numel():
+        check_ids("ids", ids, vocab_size, "token")
+    return ids.tolist()
 
 
 def pad_batch(

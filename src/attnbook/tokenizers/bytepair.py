@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import regex
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnbook.checks import check_choice, check_ids, check_whole
+from attnbook.checks import (
+    check_choice,
+    check_flags,
+    check_text,
+    check_texts,
+    check_whole,
+)
 from attnbook.tokenizers.merging import Table, merges
-from attnbook.vocabulary import Vocabulary
+from attnbook.vocabulary import Vocabulary, as_ids
 
 END = "<|endoftext|>"
 WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs after a space, spaces
@@ -24,7 +29,7 @@ WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs af
 DIGIT = regex.compile(  # the same, but each digit stands alone
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
-WHOLE = regex.compile(r"(?s).*\S(?=\s)")  # up to the last place where a word surely ends
+ENDS = regex.compile(r"(?r)(?<=\S)(?=\s)")  # places where a word surely ends, the last one first
 LONE = regex.compile("[\ud800-\udc7f\udd00-\udfff]")  # half a character, and no byte either
 FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 HEADER = "#version: 0.2"
@@ -89,6 +94,8 @@ class BytePair:
         digits: bool = False,
         lossy: bool = False,
     ):
+        check_flags(digits=digits, lossy=lossy)
+        check_texts(merges=merges, special=special, tokens=() if tokens is None else tokens)
         self.merges = tuple((a, b) for a, b in merges)
         special = tuple(special)
         if not special:
@@ -135,18 +142,29 @@ class BytePair:
             text: may also be bytes, of which some are no UTF-8; in a string such a byte is what
                 Python's `surrogateescape` makes of it. Half a character of UTF-16 that is no such
                 byte counts as U+FFFD.
-            special: whether special tokens that are written in the text are taken as such. Else
-                they are words like others.
+            special: whether special tokens that are written in the text are taken as such, as
+                where they stand between the documents of a file. Else they are words like others,
+                so that no text can give orders.
         """
         if isinstance(text, bytes):
             text = text.decode("utf-8", "surrogateescape")
+        check_text(text=text)
         if special:
-            names = sorted(self._names(), key=len, reverse=True)
-            parts = regex.split(f"({'|'.join(map(regex.escape, names))})", text)
+            parts = split_special(text, self._names())
             ids = [self.encode(part) for part in parts]
             ids[1::2] = [self.vocab.encode([part]) for part in parts[1::2]]
             return list(chain.from_iterable(ids))
         return list(chain.from_iterable(map(self._known.__getitem__, self.words(text))))
+
+    def encode_iterable(self, parts: Iterable[str], *, special: bool = False) -> Iterator[int]:
+        """Token ids of a text that comes in parts, those of the whole text, one after another.
+
+        Args:
+            parts: of any sizes, cut anywhere; read as the ids are asked for.
+            special: as for `encode`.
+        """
+        for part in whole_words(parts, self._names() if special else ()):
+            yield from self.encode(part, special=special)
 
     def _names(self) -> list[str]:
         return [self.vocab.tokens[i] for i in self.special]
@@ -172,16 +190,22 @@ class BytePair:
                     heappush(heap, (*found, first))
         return [i for i in ids if i >= 0]
 
-    def decode_bytes(self, ids: Iterable[int] | Int[Tensor, " token"]) -> bytes:
-        """The bytes of tokens, without special ones."""
-        ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
-        if ids.numel():
-            check_ids("ids", ids, len(self.vocab), "token")
-        return b"".join(self._bytes[i] for i in ids.tolist())
+    def decode_bytes(
+        self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False
+    ) -> bytes:
+        """The bytes of tokens.
 
-    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> str:
-        """The text of tokens, without special ones; what is no UTF-8 becomes U+FFFD."""
-        return self.decode_bytes(ids).decode("utf-8", "replace")
+        Args:
+            ids: `[token]`.
+            special: whether special tokens are written too, by their names.
+        """
+        check_flags(special=special)
+        shown = dict(zip(self.special, map(_utf8, self._names()), strict=True)) if special else {}
+        return b"".join(shown.get(i, self._bytes[i]) for i in as_ids(ids, len(self.vocab)))
+
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
+        """The text of tokens, as `decode_bytes` gives it; what is no UTF-8 becomes U+FFFD."""
+        return self.decode_bytes(ids, special=special).decode("utf-8", "replace")
 
     @classmethod
     def train(
@@ -201,24 +225,29 @@ class BytePair:
         Args:
             texts: read once, as `stream` gives those of a file.
             vocab_size: number of tokens, with 256 bytes and the special ones.
-            special: as for the class.
+            special: as for the class. Where one is written in a text, the text ends there and
+                another begins, and it is not learnt from.
             min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
             digits: as for the class.
 
         Raises:
-            ValueError: if a number is below 1, or `vocab_size` leaves bytes or special tokens out.
+            ValueError: if texts or special is one string, a number is below 1, or `vocab_size`
+                leaves bytes or special tokens out.
 
         Source: Sennrich et al. 2016, algorithm 1.
 
         In other libraries: `ByteLevelBPETokenizer.train_from_iterator` of `tokenizers`, which
         learns the same merges.
         """
+        check_texts(texts=texts, special=special)
+        check_flags(digits=digits)
         special = tuple(special)
         check_whole(1, min_count=min_count)
         check_whole(256 + len(special), vocab_size=vocab_size)
         counts, tokens = Counter[str](), list(LETTERS.values())
         for text in texts:
-            counts.update((DIGIT if digits else WORD).findall(text))
+            for part in split_special(text, special)[::2]:
+                counts.update((DIGIT if digits else WORD).findall(part))
         ids = {token: i for i, token in enumerate(tokens)}
         words = [[ids[LETTERS[byte]] for byte in _utf8(word)] for word in counts]
 
@@ -283,24 +312,64 @@ def _utf8(word: str) -> bytes:
         return LONE.sub("\N{REPLACEMENT CHARACTER}", word).encode("utf-8", "surrogateescape")
 
 
-def stream(path: str | Path, size: int = 1 << 20) -> Iterator[str]:
-    """The text of a file, part by part, cut only where a word ends before white space.
+def split_special(text: str, special: Iterable[str]) -> list[str]:
+    """A text cut at special tokens: text, token, text, and so on; of two tokens the longer one.
 
-    So the words of the parts, one after another, are those of the whole text. A file without white
-    space is one word, and comes whole. A byte that is no UTF-8 becomes what `BytePair.encode` takes
-    for it.
+    Args:
+        text: with tokens in it, or without.
+        special: the tokens, at least one.
+    """
+    check_text(text=text)
+    names = sorted(special, key=len, reverse=True)
+    return regex.split(f"({'|'.join(map(regex.escape, names))})", text)
+
+
+def stream(path: str | Path, size: int = 1 << 20, special: Iterable[str] = ()) -> Iterator[str]:
+    """The text of a file in parts, as `whole_words` cuts them.
+
+    A byte that is no UTF-8 becomes what `BytePair.encode` takes for it.
 
     Args:
         path: of a file of UTF-8.
         size: characters that are read at once.
+        special: as for `whole_words`.
     """
     check_whole(1, size=size)
-    rest = ""
     with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
-        while part := file.read(size):
-            rest += part
-            if whole := WHOLE.match(rest):
-                yield whole[0]
-                rest = rest[whole.end() :]
-    if rest:
-        yield rest
+        yield from whole_words(iter(lambda: file.read(size), ""), special)
+
+
+def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[str]:
+    """The parts of a text, cut anew: only where a word ends before white space.
+
+    So the words of the parts, one after another, are those of the whole text. A text without white
+    space is one word, and comes whole.
+
+    Args:
+        parts: of any sizes.
+        special: tokens that are not cut, even where there is white space in them.
+    """
+    check_texts(special=special)
+    spaced = [token for token in special if regex.search(r"\s", token)]
+    ahead = max(map(len, spaced), default=1) - 1  # characters that may show a place to be in one
+    done, rest = list[str](), ""  # `done` has no place to cut
+    for part in parts:
+        rest += part
+        for place in ENDS.finditer(rest, 0, len(rest) - ahead):
+            if not _inside(rest, place.start(), spaced):
+                yield "".join((*done, rest[: place.start()]))
+                done, rest = [], rest[place.start() :]
+                break
+        else:
+            cut = max(0, len(rest) - 2 * ahead - 1)
+            done.append(rest[:cut])
+            rest = rest[cut:]
+    if last := "".join((*done, rest)):
+        yield last
+
+
+def _inside(text: str, place: int, tokens: list[str]) -> bool:
+    """Whether one of the tokens begins before a place of a text and ends after it."""
+    return any(
+        token in text[max(0, place - len(token) + 1) : place + len(token) - 1] for token in tokens
+    )

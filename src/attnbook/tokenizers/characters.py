@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnbook.checks import check_ids, check_whole
-from attnbook.tokenizers.bytepair import END
-from attnbook.vocabulary import Vocabulary
+from attnbook.checks import check_flags, check_text, check_texts, check_whole
+from attnbook.tokenizers.bytepair import END, split_special
+from attnbook.vocabulary import Vocabulary, as_ids
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 FILE = "vocab.json"
@@ -27,6 +26,7 @@ class Characters:
 
     Attributes:
         vocab: the `Vocabulary`.
+        special: the id of the special token, as one of one.
 
     Raises:
         ValueError: if a token of the alphabet is no single character, or comes twice.
@@ -39,14 +39,26 @@ class Characters:
         if len(special) < 2:
             raise ValueError(f"special must be longer than a character, got {special!r}")
         self.vocab = Vocabulary((*alphabet, special), pad=special, bos=special, eos=special)
+        self.special = (self.vocab.eos,)
         self._ids = {c: i for i, c in enumerate(alphabet)}
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids of a text.
+
+        Args:
+            text: of any length.
+            special: whether the special token, where the text has it, is taken as such.
 
         Raises:
             ValueError: if a character is not in the alphabet, nor U+FFFD, which would stand for it.
         """
+        check_text(text=text)
+        if special:
+            first, *others = split_special(text, [self.vocab.tokens[self.vocab.eos]])[::2]
+            ids = self.encode(first)
+            for part in others:
+                ids += [self.vocab.eos, *self.encode(part)]
+            return ids
         try:
             return [self._ids[c] for c in text]
         except KeyError as error:
@@ -56,28 +68,30 @@ class Characters:
         unknown = self._ids[UNKNOWN]
         return [self._ids.get(c, unknown) for c in text]
 
-    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> str:
-        """The text of tokens, without the special one."""
-        ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
-        if ids.numel():
-            check_ids("ids", ids, len(self.vocab), "token")
-        return "".join(self.vocab.tokens[i] for i in ids.tolist() if i != self.vocab.eos)
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
+        """The text of tokens; `special`: with the special one."""
+        check_flags(special=special)
+        hidden = () if special else self.special
+        tokens = self.vocab.tokens
+        return "".join(tokens[i] for i in as_ids(ids, len(tokens)) if i not in hidden)
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None) -> "Characters":
         """The characters of some texts, by their codes.
 
         Args:
-            texts: read once.
+            texts: read once. Where the special token is written in one, it is left out.
             vocab_size: number of tokens: U+FFFD, the special one, and the most frequent characters.
                 None: all characters, without U+FFFD unless it is there.
 
         Raises:
-            ValueError: if `vocab_size` is below 3.
+            ValueError: if texts is one string, or `vocab_size` is below 3.
         """
+        check_texts(texts=texts)
         counts = Counter[str]()
         for text in texts:
-            counts.update(text)
+            for part in split_special(text, [END])[::2]:
+                counts.update(part)
         if vocab_size is None:
             return cls(sorted(counts))
         check_whole(3, vocab_size=vocab_size)

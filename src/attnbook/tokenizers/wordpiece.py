@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnbook.checks import check_ids, check_whole
+from attnbook.checks import check_flags, check_text, check_texts, check_whole
 from attnbook.tokenizers.merging import Table, merges
-from attnbook.vocabulary import Vocabulary
+from attnbook.vocabulary import Vocabulary, as_ids
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MORE = "##"  # begins a piece that continues a word
@@ -91,6 +90,8 @@ class WordPiece:
     """
 
     def __init__(self, tokens: Iterable[str], *, lowercase: bool = True):
+        check_texts(tokens=tokens)
+        check_flags(lowercase=lowercase)
         tokens = tuple(tokens)
         if missing := [token for token in SPECIAL if token not in tokens]:
             raise ValueError(
@@ -127,13 +128,16 @@ class WordPiece:
             begin = end
         return ids or [self.unk]
 
-    def decode(self, ids: Iterable[int] | Int[Tensor, " token"]) -> str:
-        """Words with spaces between them, pieces joined, without `[PAD]`, `[CLS]` and `[SEP]`."""
-        ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
-        if ids.numel():
-            check_ids("ids", ids, len(self.vocab), "token")
-        hidden = (self.vocab.pad, self.vocab.bos, self.vocab.eos)
-        shown = [self.vocab.tokens[i] for i in ids.tolist() if i not in hidden]
+    def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
+        """Words with spaces between them, pieces joined.
+
+        Args:
+            ids: `[token]`.
+            special: whether `[PAD]`, `[CLS]` and `[SEP]` are written too.
+        """
+        check_flags(special=special)
+        hidden = () if special else (self.vocab.pad, self.vocab.bos, self.vocab.eos)
+        shown = [self.vocab.tokens[i] for i in as_ids(ids, len(self.vocab)) if i not in hidden]
         return " ".join(shown).replace(f" {MORE}", "")
 
     @classmethod
@@ -158,13 +162,18 @@ class WordPiece:
             min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
 
         Raises:
-            ValueError: if a number is below 1, there is no word in the texts, or their characters
-                and the special tokens are more than `vocab_size`.
+            ValueError: if texts is one string, a number is below 1, there is no word in the texts,
+                or their characters and the special tokens are more than `vocab_size`.
 
-        Source: Sennrich et al. 2016, algorithm 1 (byte-pair encoding), as the trainer of the
-        `tokenizers` library does. Schuster and Nakajima 2012 choose the pair that makes the texts
-        most likely; the code that made BERT's vocabulary was not published.
+        Source: Sennrich et al. 2016, algorithm 1 (byte-pair encoding). Schuster and Nakajima 2012
+        choose the pair that makes the texts most likely; the code that made BERT's vocabulary was
+        not published.
+
+        In other libraries: the trainer of `tokenizers` counts pairs, too, but not in the same order
+        where some are equally frequent, so that a few pieces differ.
         """
+        check_texts(texts=texts)
+        check_flags(lowercase=lowercase)
         check_whole(1, vocab_size=vocab_size, min_count=min_count)
         counts = Counter(word for text in texts for word in _words(text, lowercase))
         letters = {c for word in counts for c in word}
@@ -201,6 +210,7 @@ class WordPiece:
 
 
 def _words(text: str, lowercase: bool) -> list[str]:
+    check_text(text=text)
     text = text.translate(CLEAN)
     if lowercase:
         text = unicodedata.normalize("NFD", text).translate(LOWER)
