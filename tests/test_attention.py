@@ -164,11 +164,11 @@ class Odd(ScorePositions):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n_kv_heads", [1, 2, 4])
 @pytest.mark.parametrize("positions", [None, Odd()], ids=["plain", "odd"])
-@pytest.mark.parametrize("qk_norm", [None, 0.1])
+@pytest.mark.parametrize("qk_norm", [False, True])
 def test_heads_against_loops(positions, n_kv_heads, causal, qk_norm):
     """Heads of five numbers, though d_model / n_heads is three."""
     options: Any = {"d_head": 5, "n_kv_heads": n_kv_heads, "positions": positions}
-    attention = MultiHeadAttention(12, 4, qk_norm=qk_norm, **options)
+    attention = MultiHeadAttention(12, 4, qk_norm=qk_norm, norm_eps=0.1, **options)
     if qk_norm:
         nn.init.normal_(attention.get_parameter("q_norm.weight"))
         nn.init.normal_(attention.get_parameter("k_norm.weight"))
@@ -182,7 +182,7 @@ def test_heads_against_loops(positions, n_kv_heads, causal, qk_norm):
         rows = slice(5 * h, 5 * h + 5)
         vectors = x @ linear.weight[rows].T + linear.bias[rows]
         if qk_norm and name != "v":
-            root = (vectors.square().mean(-1, keepdim=True) + qk_norm).sqrt()
+            root = (vectors.square().mean(-1, keepdim=True) + 0.1).sqrt()
             vectors = attention.get_parameter(f"{name}_norm.weight") * vectors / root
         return vectors
 
@@ -303,7 +303,7 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_and_gives_no_gradient(posi
 @pytest.mark.parametrize("strange", STRANGE)
 def test_a_key_that_no_query_may_see_takes_no_part_whatever_it_holds(strange, stepwise):
     """Output and every gradient are those of memories without that key, each its own."""
-    attention = MultiHeadAttention(24, 4, n_kv_heads=2, qk_norm=1e-5)
+    attention = MultiHeadAttention(24, 4, n_kv_heads=2, qk_norm=True)
     x, memory = torch.randn(3, 5, 24, requires_grad=True), torch.randn(3, 7, 24, requires_grad=True)
     mask = torch.rand(3, 5, 7) < 0.6
     hidden = torch.arange(7) == torch.tensor([[2], [6], [0]])
@@ -503,7 +503,7 @@ CACHED = {
     "interleaved": {"positions": Rotary(6, pairing="interleaved"), "n_kv_heads": 1},
     "alibi": {"positions": Alibi(4)},
     "shaw": {"positions": RelativePositions(6, 3)},
-    "normed": {"qk_norm": 1e-5, "positions": Rotary(6)},
+    "normed": {"qk_norm": True, "positions": Rotary(6)},
     "wide": {"d_head": 10, "n_kv_heads": 2, "positions": Rotary(10)},
 }
 CUTS = [(7,), (1,) * 7, (3, 4), (2, 1, 4), (6, 1)]

@@ -87,7 +87,7 @@ def test_what_it_cannot_draw_is_refused() -> None:
         with pytest.raises(ValueError, match="attention must have two heads of d_model / 2 and b"):
             heads_step(other, x, TOKENS, at=AT)
     for other in (
-        MultiHeadAttention(D, 2, qk_norm=1e-6),
+        MultiHeadAttention(D, 2, qk_norm=True, norm_eps=1e-6),
         MultiHeadAttention(D + 2, 2, positions=Rotary(D_HEAD + 1)),
     ):
         with pytest.raises(ValueError, match="attention must have no positions and no norm, got"):

@@ -1,7 +1,8 @@
 """Attention: the weighted sum of values that a query asks for, once or in many heads."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from math import isfinite
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.checks import check_mask, check_shapes, check_whole
+from attnbook.checks import check_flags, check_mask, check_shapes, check_whole, numbers
 from attnbook.masks import causal_mask, masked_softmax
 from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
@@ -63,13 +64,16 @@ def combine(
         out_i = sum_j alpha_ij v_j
 
     Args:
-        weights: `[... query key]` alpha.
+        weights: `[... query key]` alpha; whole numbers, as of `one_hot`, are taken as the values'
+            type.
         values: `[... key d_value]`, shaped to broadcast.
 
     Raises:
         ValueError: if they do not fit.
     """
     check_shapes(weights=(weights, "... query key"), values=(values, "#... key d_value"))
+    if not weights.is_floating_point():
+        weights = weights.to(torch.promote_types(weights.dtype, values.dtype))
     values = values.to(weights.dtype)
     if finite(values):
         return weights @ values
@@ -83,24 +87,35 @@ def scaled_dots(
     """Scores q k^T / sqrt(d_head), in float32 at least: half precision would overflow."""
     check_shapes(q=(q, "... query d_head"), k=(k, "#... key d_head"))
     dtype = torch.promote_types(q.dtype, torch.float32)
-    kind = q.device.type
-    known = torch.amp.is_autocast_available(kind)
-    with torch.autocast(kind, enabled=False) if known else nullcontext():  # it casts products back
+    with uncast(q):
         return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
+
+
+def uncast(x: Tensor) -> AbstractContextManager[Any]:
+    """Where products keep the precision of what is multiplied, which autocast would lower.
+
+    Args:
+        x: on the device where they are made.
+    """
+    kind = x.device.type
+    known = torch.amp.is_autocast_available(kind)
+    return torch.autocast(kind, enabled=False) if known else nullcontext()
 
 
 def finite(*tensors: Tensor) -> bool:
     """Whether no number is NaN or infinite, so that 0 times each is 0.
 
-    A graph that is compiled or exported takes that for granted: it can't branch on numbers.
+    Where code can't branch on numbers, that is taken for granted: in a graph that is compiled or
+    exported, and inside `torch.func.vmap`.
 
     Args:
         tensors: of any shapes.
     """
-    if torch.compiler.is_compiling() or tensors[0].is_meta:
+    if torch.compiler.is_compiling():
         return True
-    total = sum(t.detach().sum(dtype=torch.promote_types(t.dtype, torch.float32)) for t in tensors)
-    return bool(torch.as_tensor(total).isfinite())
+    totals = [t.detach().sum(dtype=torch.promote_types(t.dtype, torch.float32)) for t in tensors]
+    found = numbers(sum(totals[1:], totals[0]))
+    return found is None or isfinite(found[0])
 
 
 class Attention(nn.Module):
@@ -214,14 +229,16 @@ class MultiHeadAttention(Attention):
             queries. None: as many as `n_heads`.
         bias: whether the four maps have a bias.
         positions: what positions change in queries, keys or scores; None: nothing.
-        qk_norm: the eps of an `RMSNorm` for each head's queries and keys, before positions and
-            scores, with a gain that all heads share. None: no norm.
+        qk_norm: whether each head's queries and keys are normalised by an `RMSNorm`, before
+            positions and scores, with a gain that all heads share.
+        norm_eps: eps of that norm.
 
     Raises:
         ValueError: if a size is below 1, n_heads does not divide d_model and d_head is not given,
-            or n_kv_heads does not divide n_heads; in `forward`, if a vector is not of size d_model,
-            if a mask is not boolean with three dimensions and one column for each key, if
-            `positions` or `causal` meets a memory, or positions, scheme or cache do not fit.
+            n_kv_heads does not divide n_heads, or a flag is not True or False; in `forward`, if a
+            vector is not of size d_model, if a mask is not boolean with three dimensions and one
+            column for each key, if `positions` or `causal` meets a memory, or positions, scheme or
+            cache do not fit.
 
     Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
     `qk_norm` as in Qwen 3; in Henry et al. 2020, whose idea it is, vectors of length 1 and one
@@ -240,9 +257,11 @@ class MultiHeadAttention(Attention):
         n_kv_heads: int | None = None,
         bias: bool = True,
         positions: ScorePositions | None = None,
-        qk_norm: float | None = None,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-5,
     ):
         super().__init__()
+        check_flags(bias=bias, qk_norm=qk_norm)
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
         check_whole(1, d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
         if d_head is None and d_model % n_heads:
@@ -260,8 +279,8 @@ class MultiHeadAttention(Attention):
         self.v = nn.Linear(d_model, n_kv_heads * d_head, bias)
         self.out = nn.Linear(n_heads * d_head, d_model, bias)
         self.positions = positions
-        self.q_norm = None if qk_norm is None else RMSNorm(d_head, qk_norm)
-        self.k_norm = None if qk_norm is None else RMSNorm(d_head, qk_norm)
+        self.q_norm = RMSNorm(d_head, norm_eps) if qk_norm else None
+        self.k_norm = RMSNorm(d_head, norm_eps) if qk_norm else None
 
     def scores(
         self,
@@ -304,6 +323,7 @@ class MultiHeadAttention(Attention):
         """
         if memory is not None and (causal or self.positions or positions is not None):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
+        check_flags(causal=causal)
         origin = x if memory is None else memory
         past = None if cache is None else cache.get(self)
         shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
@@ -367,7 +387,6 @@ class MultiHeadAttention(Attention):
         stepwise = (
             self.record is not None
             or any(map(self._is_replaced, STEPS))
-            or (bias is not None and bias.dtype != q.dtype)
             or ((causal or mask is not None) and not finite(k, v))
         )
         if causal and (stepwise or bias is not None):
@@ -381,8 +400,15 @@ class MultiHeadAttention(Attention):
             return self.combine(weights, v).to(q.dtype)
         if bias is not None:
             mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        gqa = self.n_kv_heads < self.n_heads
-        return scaled_dot_product_attention(q, k, v, mask, is_causal=causal, enable_gqa=gqa)
+        options: dict[str, Any] = {
+            "is_causal": causal,
+            "enable_gqa": self.n_kv_heads < self.n_heads,
+        }
+        if bias is None or bias.dtype == q.dtype:
+            return scaled_dot_product_attention(q, k, v, mask, **options)
+        with uncast(q):  # in the precision of the bias
+            wide = (t.to(bias.dtype) for t in (q, k, v))
+            return scaled_dot_product_attention(*wide, mask, **options).to(q.dtype)
 
     def _is_replaced(self, step: str) -> bool:
         own = getattr(type(self), step) is getattr(MultiHeadAttention, step)

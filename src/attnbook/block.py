@@ -8,17 +8,28 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnbook.attention import Cache, MultiHeadAttention
-from attnbook.checks import check_shapes
+from attnbook.checks import check_flags, check_shapes
 from attnbook.config import TransformerConfig
 from attnbook.norms import LayerNorm, RMSNorm
 from attnbook.positions import Alibi, Rotary
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+
+def gelu_tanh(x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+    """GPT's approximation of GELU, by a tanh."""
+    return functional.gelu(x, approximate="tanh")
+
+
+def relu2(x: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+    """The square of ReLU."""
+    return functional.relu(x).square()
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # by name, so that a model can be pickled
     "relu": functional.relu,
     "gelu": functional.gelu,
-    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "gelu_tanh": gelu_tanh,
     "silu": functional.silu,
-    "relu2": lambda x: functional.relu(x).square(),
+    "relu2": relu2,
 }
 
 
@@ -89,6 +100,7 @@ class Block(nn.Module):
 
     def __init__(self, config: TransformerConfig, *, cross: bool = False):
         super().__init__()
+        check_flags(cross=cross)
         self.config = config
         norm = nn.Identity if config.norm == "none" else lambda: normalizer(config)
 
@@ -100,7 +112,8 @@ class Block(nn.Module):
                 n_kv_heads=config.n_kv_heads,
                 bias=config.bias,
                 positions=positions,
-                qk_norm=config.norm_eps if config.qk_norm else None,
+                qk_norm=config.qk_norm,
+                norm_eps=config.norm_eps,
             )
 
         inside = None

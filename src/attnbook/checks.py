@@ -1,12 +1,13 @@
 """Bad input gets a ValueError that names the argument, what was expected, and what came."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import islice
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -30,6 +31,8 @@ def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
         if not isinstance(value, tuple):
             continue
         tensor, wanted = value
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} must be a tensor [{wanted}], got {_short(tensor)}")
         first, words = _words(wanted)
         shape, known = tensor.shape, len(sizes)
         n = len(shape) - len(words)
@@ -67,25 +70,103 @@ def _words(wanted: str) -> tuple[str, tuple[tuple[str, bool], ...]]:
 
 def check_mask(mask: Tensor, /, **named: int | tuple[Tensor, str]) -> None:
     """As `check_shapes`, for a mask, which must also be boolean."""
-    if mask.dtype != torch.bool:
-        raise ValueError(f"mask must be boolean, True = may attend, got {mask.dtype}")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        came = mask.dtype if isinstance(mask, Tensor) else _short(mask)
+        raise ValueError(f"mask must be boolean, True = may attend, got {came}")
     check_shapes(**named)
+
+
+def numbers(*tensors: Tensor) -> list[Any] | None:
+    """What small tensors hold; None where code may not branch on numbers.
+
+    That is in a graph that is compiled, exported or traced, inside `torch.func.vmap`, and on the
+    device `meta`.
+
+    Args:
+        tensors: where they are on another device than the processor, reading waits for it.
+    """
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or tensors[0].is_meta:
+        return None
+    try:
+        return [tensor.tolist() for tensor in tensors]
+    except RuntimeError:
+        if torch._C._functorch.maybe_current_level() is None:  # not within torch.func
+            raise
+        return None
+
+
+def refuse(wrong: Tensor, message: str) -> None:
+    """Stop where a tensor of one boolean is true.
+
+    Raises:
+        ValueError: with the message; in a graph that is compiled or exported a RuntimeError when it
+            runs. What `torch.func.vmap` or `torch.jit.trace` runs is not asked.
+    """
+    if torch.compiler.is_compiling():
+        torch._assert_async(~wrong, message)
+    elif (found := numbers(wrong)) and found[0]:
+        raise ValueError(message)
 
 
 def check_whole(least: int, **values: Any) -> None:
     """Arguments that must be whole numbers, and not below `least`."""
     for name, value in values.items():
         whole = isinstance(value, (Integral, torch.SymInt)) and not isinstance(value, bool)
+        if isinstance(value, Tensor) and torch.jit.is_tracing():
+            continue  # there sizes are tensors
         if not whole or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+            raise ValueError(
+                f"{name} must be a whole number of at least {least}, got {_short(value)}"
+            )
 
 
 def check_range(least: float | int, most: float | int, **values: Any) -> None:
     """Arguments that must be numbers in least .. most: no NaN, and not infinite."""
     for name, value in values.items():
-        if not least <= value <= most or value == inf:
+        if not _is_number(value) or not least <= value <= most or value == inf:
             wanted = f"lie in {least}..{most}" if most < inf else f"be finite, at least {least}"
-            raise ValueError(f"{name} must {wanted}, got {value}")
+            raise ValueError(f"{name} must {wanted}, got {_short(value)}")
+
+
+def check_positive(**values: Any) -> None:
+    """Arguments that must be numbers above 0: no NaN, and not infinite."""
+    for name, value in values.items():
+        if not _is_number(value) or not 0 < value < inf:
+            raise ValueError(f"{name} must be above 0 and finite, got {_short(value)}")
+
+
+def check_flags(**values: Any) -> None:
+    """Arguments that must be True or False, and not a word such as "no", which counts as True."""
+    for name, value in values.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, got {_short(value)}")
+
+
+def check_texts(**values: Any) -> None:
+    """Arguments that must hold several strings: one string would be taken letter by letter."""
+    for name, value in values.items():
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise ValueError(
+                f"{name} must hold several strings, as [text] does with one, got {_short(value)}"
+            )
+
+
+def check_text(**values: Any) -> None:
+    """Arguments that must be a string."""
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} must be a string, got {_short(value)}")
+
+
+def _is_number(value: Any) -> bool:
+    kinds = (Real, torch.SymInt, torch.SymFloat)
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _short(value: Any) -> str:
+    """How a message shows a value: as Python writes it; of what is long, what it is."""
+    written = "" if isinstance(value, (Tensor, np.ndarray)) else repr(value)
+    return written if 0 < len(written) <= 60 else f"a {type(value).__name__}"
 
 
 def check_choice(choices: Collection[object], **values: object) -> None:
@@ -106,9 +187,9 @@ def check_ids(
         raise ValueError(f"{name} must be token ids, whole numbers, got {ids.dtype}")
     if not ids.numel():
         raise ValueError(f"{name} must hold at least one token, got {list(ids.shape)}")
-    if vocab_size is None or torch.compiler.is_compiling():
+    if vocab_size is None or (edges := numbers(*ids.aminmax())) is None:
         return
-    low, high = (int(edge) for edge in ids.aminmax())
+    low, high = edges
     if low < 0 or high >= vocab_size:
         raise ValueError(
             f"{name} must be token ids in 0..{vocab_size - 1}, got {low if low < 0 else high}"

@@ -1,10 +1,10 @@
 """What a Transformer can be: sizes and choices, and those of the models that books name."""
 
-from dataclasses import dataclass, replace
-from math import inf
-from typing import Literal, get_args
+from dataclasses import dataclass, fields, replace
+from types import NoneType
+from typing import Literal, get_args, get_origin
 
-from attnbook.checks import check_choice, check_whole
+from attnbook.checks import check_choice, check_flags, check_positive, check_range, check_whole
 from attnbook.positions import Pairing
 
 Norm = Literal["pre", "post", "none"]
@@ -53,8 +53,8 @@ class TransformerConfig:
 
     Raises:
         ValueError: if a size is no whole number or too small, sizes do not divide each other, a
-            choice is none of those above, norm_eps, rotary_base or init_std is not above 0 or not
-            finite, or dropout is not in 0 .. 1.
+            choice is none of those above, a flag is not True or False, norm_eps, rotary_base or
+            init_std is not above 0 or not finite, or dropout is not in 0 .. 1.
 
     In other libraries: `hidden_size`, `num_attention_heads`, `intermediate_size`,
     `num_hidden_layers`, `num_key_value_heads`, `rope_theta` of `transformers`.
@@ -87,18 +87,21 @@ class TransformerConfig:
     init_std: float | None = None
 
     def __post_init__(self) -> None:
-        for name, choices in {
-            "norm": Norm,
-            "normalizer": Normalizer,
-            "activation": Activation,
-            "positions": Positions,
-            "rotary_pairing": Pairing,
-        }.items():
-            check_choice(get_args(choices), **{name: getattr(self, name)})
-        for name in ("d_model", "n_heads", "n_layers", "max_len", "d_head", "n_kv_heads"):
-            if getattr(self, name) is not None:
-                check_whole(1, **{name: getattr(self, name)})
-        check_whole(0, d_ff=self.d_ff, n_segments=self.n_segments)
+        for field in fields(self):  # each is what its annotation says
+            given = {field.name: getattr(self, field.name)}
+            kinds = get_args(field.type) or (field.type,)
+            if given[field.name] is None and NoneType in kinds:
+                continue
+            if get_origin(field.type) is Literal:
+                check_choice(kinds, **given)
+            elif bool in kinds:
+                check_flags(**given)
+            elif int in kinds:
+                check_whole(0 if field.name in ("d_ff", "n_segments") else 1, **given)
+            elif field.name == "dropout":
+                check_range(0, 1, **given)
+            else:
+                check_positive(**given)
         if self.d_head is None and self.d_model % self.n_heads:
             raise ValueError(f"n_heads must divide d_model, {self.d_model}, got {self.n_heads}")
         if self.n_heads % (self.n_kv_heads or self.n_heads):
@@ -109,13 +112,6 @@ class TransformerConfig:
             raise ValueError(f"d_head must be even for rotary positions, got {self.head_size}")
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"d_model must be even for sinusoidal positions, got {self.d_model}")
-        for name in ("norm_eps", "rotary_base"):
-            if not 0 < getattr(self, name) < inf:
-                raise ValueError(f"{name} must be above 0, and finite, got {getattr(self, name)}")
-        if self.init_std is not None and not 0 < self.init_std < inf:
-            raise ValueError(f"init_std must be above 0, and finite, or None, got {self.init_std}")
-        if not 0 <= self.dropout <= 1:
-            raise ValueError(f"dropout must lie in 0..1, got {self.dropout}")
 
     @property
     def head_size(self) -> int:

@@ -5,8 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from attnbook.attention import combine, finite, scaled_dots
-from attnbook.checks import check_mask, check_shapes, check_whole
+from attnbook.attention import combine, finite, scaled_dots, uncast
+from attnbook.checks import check_flags, check_mask, check_shapes, check_whole
 from attnbook.masks import masked_softmax
 
 LEAST_BLOCK = 16  # queries in a block of a narrow window: fewer would be many small products
@@ -45,6 +45,7 @@ def window_attention(
     Source: Beltagy et al. 2020, section 3.1.
     """
     check_whole(0, window=window)
+    check_flags(causal=causal)
     _check_sizes(q, k, v, paired=True)
     n = q.shape[2]
     behind = min(window, n - 1)
@@ -95,14 +96,18 @@ def linear_attention(
         mask: `[batch key]` True = may be attended, as from `padding_mask`; None = all may be.
 
     Returns:
-        out `[batch head query d_value]`. A query that may attend to nothing gets zeros.
+        out `[batch head query d_value]`, of the type of v. A query that may attend to nothing gets
+        zeros. Sums are made in float32 at least: 16 bits would overflow, or lose small weights. A
+        key whose numbers are all below about -100 has no weight in float32.
 
     Raises:
         ValueError: if sizes do not fit, or causal with other than one query a key.
 
     Source: Katharopoulos et al. 2020, sections 3.2 and 3.3.
     """
+    check_flags(causal=causal)
     _check_sizes(q, k, v, paired=causal)
+    dtype = v.dtype
     if mask is None:
         q, k, v = _features(q, k, v)
     else:
@@ -110,7 +115,8 @@ def linear_attention(
         hidden = ~mask[:, None, :, None]
         q, k, v = _features(q, k.masked_fill(hidden, 0.0), v.masked_fill(hidden, 0.0))
         k = k.masked_fill(hidden, 0.0)
-    return _average(_causal_sums(q, k, v) if causal else q @ (k.mT @ v))
+    with uncast(q):
+        return _average(_causal_sums(q, k, v) if causal else q @ (k.mT @ v)).to(dtype)
 
 
 def linear_attention_step(
@@ -128,7 +134,8 @@ def linear_attention_step(
         k: `[batch head d_head]` its key.
         v: `[batch head d_value]` its value.
         state: `[batch head d_head d_value+1]` the sums S and z of the tokens before, side by side,
-            of the same size after a thousand tokens as after one; None: there were none.
+            of the same size after a thousand tokens as after one, in float32 at least; None: there
+            were none.
 
     Returns:
         out `[batch head d_value]`, as `linear_attention(..., causal=True)` gives for this token,
@@ -141,13 +148,16 @@ def linear_attention_step(
     """
     q, k, v = (t[:, :, None] for t in (q, k, v))
     _check_sizes(q, k, v, paired=True)
+    dtype = v.dtype
     q, k, v = _features(q, k, v)
-    update = k.mT @ v
+    with uncast(q):
+        update = k.mT @ v
     if state is not None:
         sizes = dict(zip(("batch", "head", "d_head", "d_sum"), update.shape, strict=True))
         check_shapes(state=(state, "batch head d_head d_sum"), **sizes)
     state = update if state is None else state + update
-    return _average(q @ state)[:, :, 0], state
+    with uncast(q):
+        return _average(q @ state)[:, :, 0].to(dtype), state
 
 
 def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
@@ -163,8 +173,14 @@ def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
 
 
 def _features(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """phi(q), phi(k), and v with a one at its end, whose sum is the sum of the weights."""
-    return _phi(q), _phi(k), pad(v, (0, 1), value=1.0)
+    """phi(q), phi(k), and v with a one at its end, whose sum is the sum of the weights.
+
+    Where all numbers of a query are below zero, phi(q) is divided by its largest number: it is a
+    factor of all weights of the query, and might be rounded to 0.
+    """
+    q, k, v = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in (q, k, v))
+    largest = q.detach().amax(-1, keepdim=True).clamp(max=0)
+    return _phi(q - largest), _phi(k), pad(v, (0, 1), value=1.0)
 
 
 def _phi(x: Tensor) -> Tensor:

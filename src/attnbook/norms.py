@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnbook.checks import check_range, check_shapes, check_whole
+from attnbook.checks import check_flags, check_range, check_shapes, check_whole
 
 
 class LayerNorm(nn.Module):
@@ -41,6 +41,7 @@ class LayerNorm(nn.Module):
         super().__init__()
         check_whole(1, d=d)
         check_range(0, inf, eps=eps)
+        check_flags(affine=affine)
         self.d, self.eps = d, eps
         self.weight = nn.Parameter(torch.ones(d)) if affine else None
         self.bias = nn.Parameter(torch.zeros(d)) if affine else None

@@ -1,14 +1,21 @@
 """Where a token stands: vectors added to its embedding, or a change inside attention."""
 
 from functools import lru_cache
-from math import inf
 from typing import Any, Literal, get_args
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from attnbook.checks import check_choice, check_mask, check_range, check_shapes, check_whole
+from attnbook.checks import (
+    check_choice,
+    check_mask,
+    check_positive,
+    check_range,
+    check_shapes,
+    check_whole,
+    numbers,
+)
 
 FEW = 64  # positions at once that are remembered
 Pairing = Literal["half", "interleaved"]
@@ -44,8 +51,7 @@ def _check_wave(size: int, base: float, name: str) -> None:
     check_whole(2, **{name: size})
     if size % 2:
         raise ValueError(f"{name} must be even, two numbers for each wave, got {size}")
-    if not 0 < base < inf:
-        raise ValueError(f"base must be above 0 and finite, got {base}")
+    check_positive(base=base)
 
 
 def _angles(
@@ -132,8 +138,8 @@ class LearnedPositions(nn.Module):
         if positions is None:
             return x + self.embedding.weight[:n]
         check_shapes(positions=(positions, "#batch token"), batch=x.shape[0], token=n)
-        for place in () if torch.compiler.is_compiling() or not n else positions.aminmax():
-            check_range(0, max_len - 1, positions=int(place))
+        for place in (numbers(*positions.aminmax()) if n else None) or ():
+            check_range(0, max_len - 1, positions=place)
         return x + self.embedding(positions)
 
 
@@ -170,9 +176,9 @@ Turn = tuple[Tensor, Tensor]  # cosines and sines of angles
 def _turn(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Turn:
     """Those of some positions; what all layers of a step of generation ask for, only once."""
     few = positions.device.type == "cpu" and positions.numel() <= FEW
-    if torch.compiler.is_compiling() or not few:
+    if not few or (places := numbers(positions.flatten())) is None:
         return _computed(positions, size, base, dtype)
-    return _remembered(tuple(positions.flatten().tolist()), positions.shape, size, base, dtype)
+    return _remembered(tuple(places[0]), positions.shape, size, base, dtype)
 
 
 def _computed(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Turn:

@@ -10,7 +10,15 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnbook.attention import ScoredAttention
-from attnbook.checks import check_choice, check_ids, check_range, check_shapes, check_whole
+from attnbook.checks import (
+    check_choice,
+    check_flags,
+    check_ids,
+    check_range,
+    check_shapes,
+    check_whole,
+    refuse,
+)
 from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
 from attnbook.scores import Score
@@ -183,6 +191,7 @@ class Encoder(nn.Module):
     ):
         super().__init__()
         check_whole(1, d_model=d_model, n_layers=n_layers)
+        check_flags(two_way=two_way)
         if two_way:
             _check_even(d_model)
         self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
@@ -215,8 +224,8 @@ def word_mask(
     """
     check_ids(name, tokens, len(vocab))
     mask = padding_mask(tokens, vocab.pad)
-    if (mask[:, 1:] & ~mask[:, :-1]).any():
-        raise ValueError(f"{name} must have its padding at the end, got padding before a word")
+    late = (mask[:, 1:] & ~mask[:, :-1]).any()
+    refuse(late, f"{name} must have its padding at the end, got padding before a word")
     return mask
 
 
@@ -472,7 +481,8 @@ class Seq2Seq(nn.Module):
         return self.decoder(target, self.read(source))
 
     def loss(self, batch: Pairs, smoothing: float = 0.0) -> Float[Tensor, ""]:
-        """Mean cross-entropy in nats a target token, teacher forced; padding does not count.
+        """Mean cross-entropy in nats a target token, teacher forced; padding does not count, and
+        padding alone costs 0.
 
             loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
 
@@ -488,7 +498,8 @@ class Seq2Seq(nn.Module):
         check_range(0, 1, smoothing=smoothing)
         logits, target = self(batch.source, batch.target[:, :-1]), batch.target[:, 1:]
         target = target.masked_fill(~self.decoder.vocab.written(target), IGNORED)
-        return cross_entropy(logits.transpose(1, 2), target, label_smoothing=smoothing)
+        loss = cross_entropy(logits.transpose(1, 2), target, label_smoothing=smoothing)
+        return loss.where((target != IGNORED).any(), 0.0)
 
     @torch.no_grad()
     def translate(

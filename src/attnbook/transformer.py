@@ -9,7 +9,14 @@ from torch.nn.functional import linear
 
 from attnbook.attention import Cache
 from attnbook.block import Block, normalizer
-from attnbook.checks import check_ids, check_mask, check_shapes, check_whole
+from attnbook.checks import (
+    check_flags,
+    check_ids,
+    check_mask,
+    check_shapes,
+    check_whole,
+    numbers,
+)
 from attnbook.config import TransformerConfig
 from attnbook.decoding import Hypotheses, State, beam_search
 from attnbook.masks import padding_mask
@@ -46,6 +53,7 @@ class Stack(nn.Module):
     def __init__(self, vocab_size: int, config: TransformerConfig, *, cross: bool = False):
         super().__init__()
         check_whole(1, vocab_size=vocab_size)
+        check_flags(cross=cross)
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
@@ -154,8 +162,12 @@ class TransformerEncoder(nn.Module):
         """States of the words; those at padding mean nothing. `segments` as for `Stack`."""
         check_ids("tokens", tokens, len(self.vocab))
         mask, positions = padding_mask(tokens, self.vocab.pad), None
-        if not torch.compiler.is_compiling() and (mask[:, 1:] & ~mask[:, :-1]).any():
-            positions = positions_of(mask)  # padding before a word does not count
+        late = (mask[:, 1:] & ~mask[:, :-1]).any()  # padding before a word, which does not count
+        if (found := numbers(late)) is None:  # in a graph both ways are computed
+            places = torch.arange(tokens.shape[1], device=tokens.device)
+            positions = positions_of(mask).where(late, places)
+        elif found[0]:
+            positions = positions_of(mask)
         return self.stack(tokens, mask=mask[:, None], positions=positions, segments=segments)
 
 
@@ -381,6 +393,7 @@ class Transformer(Seq2Seq):
         *,
         shared: bool = False,
     ):
+        check_flags(shared=shared)
         if shared and source_vocab != target_vocab:
             raise ValueError(
                 f"target_vocab must be source_vocab, of {len(source_vocab)} tokens, to share, got"
@@ -405,6 +418,6 @@ class Transformer(Seq2Seq):
     ) -> Float[Tensor, "batch target vocab"]:
         """Scores of the token after each token of `target`, whose padding stands at the end."""
         memory, vocab = self.read(source), self.decoder.vocab
-        if vocab.pad != vocab.bos and not torch.compiler.is_compiling():
+        if vocab.pad != vocab.bos:
             word_mask("target", target, vocab)
         return self.decoder(target, memory)

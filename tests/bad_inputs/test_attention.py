@@ -109,8 +109,11 @@ BAD = [
     (lambda: heads(n_kv_heads=0), "n_kv_heads must be a whole number of at least 1, got 0"),
     (lambda: heads(positions="rotary"), "positions must be ScorePositions or None, got 'rotary'"),
     (lambda: heads(positions=Rotary), "positions must be ScorePositions or None, got <class"),
-    (lambda: heads(qk_norm=-1.0), "eps must be finite, at least 0, got -1.0"),
-    (lambda: heads(qk_norm=NAN), "eps must be finite, at least 0, got nan"),
+    (lambda: heads(qk_norm=True, norm_eps=-1.0), "eps must be finite, at least 0, got -1.0"),
+    (lambda: heads(qk_norm=True, norm_eps=NAN), "eps must be finite, at least 0, got nan"),
+    (lambda: heads(qk_norm=1e-5), "qk_norm must be True or False, got 1e-05"),
+    (lambda: heads(qk_norm=True, norm_eps=True), "eps must be finite, at least 0, got True"),
+    (lambda: heads(bias="no"), "bias must be True or False, got 'no'"),
     (
         lambda: heads()(X[..., 1:]),
         "x must be [batch query d_model] with d_model = 24, got [4, 3, 23]",
@@ -218,7 +221,7 @@ BAD = [
         "reference must have the sizes",
     ),
     (
-        lambda: heads(qk_norm=1e-5).load_torch(nn.MultiheadAttention(24, 4)),
+        lambda: heads(qk_norm=True).load_torch(nn.MultiheadAttention(24, 4)),
         "reference must have the sizes",
     ),
 ]
