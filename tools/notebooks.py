@@ -13,6 +13,8 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
+from attnbook.files import whole
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -62,9 +64,8 @@ def read(path: pathlib.Path) -> NotebookNode:
 def write(path: pathlib.Path, nb: NotebookNode) -> None:
     """Replace a notebook at once: whoever is interrupted keeps the old one whole."""
     nbformat.validate(nb)
-    partial = path.with_suffix(".partial")
-    partial.write_text(nbformat.writes(nb).rstrip("\n") + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    with whole(path) as partial:
+        partial.write_text(nbformat.writes(nb).rstrip("\n") + "\n", encoding="utf-8")
 
 
 def amend(path: pathlib.Path, nb: NotebookNode) -> None:

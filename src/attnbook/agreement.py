@@ -7,7 +7,7 @@ holds all of these sentences; what they say makes little sense.
 import random
 from typing import NamedTuple
 
-from attnbook.checks import check_choice, check_whole
+from attnbook.checks import check_choice, check_flags, check_whole
 
 NOUNS = (
     *("officer", "citizen", "farmer", "teacher", "lawyer", "neighbor", "worker", "soldier"),
@@ -55,6 +55,7 @@ def pairs(form: str, n: int, seed: int, *, attracted: bool = False) -> list[Pair
     """
     check_choice(FORMS, form=form)
     check_whole(1, n=n)
+    check_flags(attracted=attracted)
     if attracted and "A" not in FORMS[form]:
         raise ValueError(f"attracted must be False where no other noun is, got form {form!r}")
     rng, found = random.Random(f"agreement {form} {seed}"), []

@@ -14,14 +14,16 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 import platformdirs
+
+from attnbook.files import whole
 
 File = IO[bytes] | io.BufferedIOBase  # a file in a tar archive is the second alone
 
@@ -199,19 +201,16 @@ def _sum(path: Path) -> str:
 
 def _fetch(asset: Asset, folder: Path) -> None:
     """Put the files where they belong, all at once: nobody sees a half of them."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".", dir=folder.parent) as scratch:
-        archive, fresh = _download(asset, Path(scratch)), Path(scratch, "fresh")
-        _unpack(asset, archive, fresh)
-        if (found := _sums(fresh)) != asset.files:
-            raise AssetError(f"files have another sha256 than they should: {found}")
-        try:
+    try:
+        with whole(folder) as fresh, TemporaryDirectory(prefix=".", dir=folder.parent) as scratch:
+            _unpack(asset, _download(asset, Path(scratch)), fresh)
+            if (found := _sums(fresh)) != asset.files:
+                raise AssetError(f"files have another sha256 than they should: {found}")
             if folder.exists() and not _is_whole(folder, asset):
                 folder.rename(Path(scratch, "damaged"))
-            fresh.rename(folder)
-        except OSError:
-            if not _is_whole(folder, asset):  # else another process was quicker
-                raise
+    except OSError:
+        if not _is_whole(folder, asset):  # else another process was quicker
+            raise
 
 
 def _download(asset: Asset, scratch: Path) -> Path:

@@ -10,7 +10,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.checks import check_flags, check_mask, check_shapes, check_whole, numbers
+from attnbook.checks import (
+    check_flags,
+    check_kind,
+    check_mask,
+    check_shapes,
+    check_whole,
+    numbers,
+    transformed,
+)
 from attnbook.masks import causal_mask, masked_softmax
 from attnbook.norms import RMSNorm
 from attnbook.positions import ScorePositions
@@ -46,6 +54,7 @@ def attend(
 
     Source: Bahdanau et al. 2015, equations 5 and 6.
     """
+    check_kind(Tensor, scores=scores, values=values)
     if values.ndim != scores.ndim + 1:
         raise ValueError(
             "values must have one dimension more than scores, [... key] and [... key d_value], got"
@@ -325,6 +334,7 @@ class MultiHeadAttention(Attention):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
         check_flags(causal=causal)
         origin = x if memory is None else memory
+        check_kind(Tensor, x=x, memory=origin)
         past = None if cache is None else cache.get(self)
         shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
         n, n_keys = x.shape[1], origin.shape[1]
@@ -387,6 +397,7 @@ class MultiHeadAttention(Attention):
         stepwise = (
             self.record is not None
             or any(map(self._is_replaced, STEPS))
+            or transformed()
             or ((causal or mask is not None) and not finite(k, v))
         )
         if causal and (stepwise or bias is not None):

@@ -90,9 +90,16 @@ def numbers(*tensors: Tensor) -> list[Any] | None:
     try:
         return [tensor.tolist() for tensor in tensors]
     except RuntimeError:
-        if torch._C._functorch.maybe_current_level() is None:  # not within torch.func
+        if not transformed():
             raise
         return None
+
+
+def transformed() -> bool:
+    """Whether `vmap`, `grad` or another of `torch.func` runs the code: fused kernels lack rules."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._functorch.maybe_current_level() is not None
 
 
 def refuse(wrong: Tensor, message: str) -> None:
@@ -140,6 +147,22 @@ def check_flags(**values: Any) -> None:
     for name, value in values.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {_short(value)}")
+
+
+def check_kind(kind: type, **values: Any) -> None:
+    """Arguments that must be of a class."""
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be a {kind.__name__}, got {_short(value)}")
+
+
+def check_evaluating(model: object) -> None:
+    """A model whose numbers count must not leave some out by chance."""
+    for part in model.modules() if isinstance(model, nn.Module) else ():
+        if isinstance(part, nn.Dropout) and part.training and part.p > 0:
+            raise ValueError(
+                f"model must be in evaluation mode, by model.eval(), got dropout of {part.p}"
+            )
 
 
 def check_texts(**values: Any) -> None:

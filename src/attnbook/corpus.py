@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnbook.checks import check_texts, check_whole
+from attnbook.checks import check_evaluating, check_texts, check_whole
 from attnbook.tokenizers import BytePair, Characters
 from attnbook.tokenizers.characters import UNKNOWN
 from attnbook.vocabulary import Sequences
@@ -64,8 +64,12 @@ def _ids(stream: Stream, begin: int, end: int) -> Tensor:
 
 
 def _check_stream(least: int, stream: Stream) -> None:
-    if stream.ndim != 1 or len(stream) < least:
-        raise ValueError(f"stream must be [token], at least {least}, got {list(stream.shape)}")
+    if not isinstance(stream, (Tensor, np.ndarray)) or stream.ndim != 1 or len(stream) < least:
+        came = getattr(stream, "shape", None)
+        raise ValueError(
+            f"stream must be token ids [token], at least {least}, got"
+            f" {type(stream).__name__ if came is None else list(came)}"
+        )
 
 
 @torch.no_grad()
@@ -88,10 +92,12 @@ def nats(
         `[token - 1]` nats, in float64.
 
     Raises:
-        ValueError: if a number is below 1, or the stream has fewer than 2 tokens.
+        ValueError: if a number is below 1, the stream has fewer than 2 tokens, or the model is
+            training with dropout.
     """
     check_whole(1, n=n, batch_size=batch_size)
     _check_stream(2, stream)
+    check_evaluating(model)
     last = max(0, len(stream) - 1 - n)
     begins = [*range(0, last, max(1, n // 2)), last]
     found: list[Tensor] = []

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnbook.checks import check_whole
+from attnbook.checks import check_flags, check_whole
 
 
 def operations(loss: Callable[[], Float[Tensor, ""]]) -> int:
@@ -120,6 +120,7 @@ def step_cost(
     """
     sizes = {"n": n, "d_model": d_model, "n_layers": n_layers, "n_heads": n_heads}
     check_whole(1, **sizes, n_kv_heads=n_kv_heads, batch=batch, size=size)
+    check_flags(cache=cache)
     if d_model % n_heads or n_heads % n_kv_heads:
         raise ValueError(
             "n_heads must divide d_model, and n_kv_heads n_heads, got"

@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +17,8 @@ def whole(path: str | Path) -> Iterator[Path]:
 
     Each writer has a place of its own, also where several processes or machines write the same:
     the last one stays. What is half written is removed, or, where the writer was killed, by who
-    writes into the same folder a day later. The folder of `path` is made.
+    writes into the same folder a day later. All of it is on the disk before it becomes `path`, so
+    that a power cut leaves the old one or the new one. The folder of `path` is made.
 
     Args:
         path: of the file, or of a folder that is not there yet.
@@ -31,9 +32,26 @@ def whole(path: str | Path) -> Iterator[Path]:
     partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
     try:
         yield partial
+        for folder, _, files in os.walk(partial):
+            for name in files:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
+        if not partial.is_dir():
+            _sync(partial)
         os.replace(partial, path)
+        _sync(path.parent)
     finally:
         _remove(partial)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or where the system can do so the list of a folder, is on the disk."""
+    with suppress(OSError) if path.is_dir() else nullcontext():
+        place = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+        try:
+            os.fsync(place)
+        finally:
+            os.close(place)
 
 
 def _remove(path: Path) -> None:

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnbook.checks import check_ids, check_mask, check_whole
+from attnbook.checks import check_ids, check_kind, check_mask, check_whole
 
 
 def padding_mask(tokens: Int[Tensor, "batch key"], pad: int) -> Bool[Tensor, "batch key"]:
@@ -61,6 +61,7 @@ def masked_softmax(
     Raises:
         ValueError: if the mask is not boolean, or does not fit the scores.
     """
+    check_kind(Tensor, scores=scores)
     if mask is None:
         return scores.softmax(-1)
     check_mask(mask, scores=(scores, "... key"), mask=(mask, "#... key"))

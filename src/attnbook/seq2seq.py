@@ -14,6 +14,7 @@ from attnbook.checks import (
     check_choice,
     check_flags,
     check_ids,
+    check_kind,
     check_range,
     check_shapes,
     check_whole,
@@ -107,6 +108,7 @@ class GRU(nn.Module):
     def load_torch(self, gru: nn.GRU, *, backward: bool = False) -> "GRU":
         """Copy the weights of a `torch.nn.GRU`'s first layer; `backward`: of its direction that
         reads from the end. Returns self."""
+        check_flags(backward=backward)
         check_choice(("after",), reset=self.cell.reset)  # PyTorch's
         end = "_l0_reverse" if backward else "_l0"
         weights = gru.state_dict().items()
@@ -190,6 +192,7 @@ class Encoder(nn.Module):
         self, vocab: Vocabulary, d_model: int, *, two_way: bool = False, n_layers: int = 1
     ):
         super().__init__()
+        check_kind(Vocabulary, vocab=vocab)
         check_whole(1, d_model=d_model, n_layers=n_layers)
         check_flags(two_way=two_way)
         if two_way:
@@ -266,6 +269,7 @@ class Decoder(nn.Module):
         self, vocab: Vocabulary, d_model: int, score: Score | None = None, *, n_layers: int = 1
     ):
         super().__init__()
+        check_kind(Vocabulary, vocab=vocab)
         check_whole(1, d_model=d_model, n_layers=n_layers)
         self.vocab, self.d_model, self.n_layers = vocab, d_model, n_layers
         self.embedding = nn.Embedding(len(vocab), d_model)

@@ -82,6 +82,7 @@ def make_tokenizer(kind: str, texts: Iterable[str], vocab_size: int) -> Tokenize
     if kind == "bytes":
         return BytePair([])
     if kind == "characters":
+        check_texts(texts=texts)
         return Characters.train(chain(texts, [UNKNOWN]))
     if kind == "bpe":
         return BytePair.train(texts, vocab_size)

@@ -12,6 +12,7 @@ from attnbook.block import Block, normalizer
 from attnbook.checks import (
     check_flags,
     check_ids,
+    check_kind,
     check_mask,
     check_shapes,
     check_whole,
@@ -53,6 +54,7 @@ class Stack(nn.Module):
     def __init__(self, vocab_size: int, config: TransformerConfig, *, cross: bool = False):
         super().__init__()
         check_whole(1, vocab_size=vocab_size)
+        check_kind(TransformerConfig, config=config)
         check_flags(cross=cross)
         self.config = config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
@@ -137,12 +139,20 @@ def _start(part: nn.Module, config: TransformerConfig) -> None:
             nn.init.zeros_(weight)
 
 
+def _check_parts(vocab: Vocabulary, config: TransformerConfig) -> None:
+    check_kind(Vocabulary, vocab=vocab)
+    check_kind(TransformerConfig, config=config)
+
+
 class TransformerEncoder(nn.Module):
     """A stack in which every word sees every word: no mask but that of padding.
 
     Args:
         vocab: of the tokens.
         config: sizes and choices.
+
+    Raises:
+        ValueError: if vocab or config are of another class; in `forward`, as `Stack` does.
 
     Source: Vaswani et al. 2017, section 3.1.
 
@@ -151,6 +161,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, vocab: Vocabulary, config: TransformerConfig):
         super().__init__()
+        _check_parts(vocab, config)
         self.vocab, self.d_model, self.n_layers = vocab, config.d_model, config.n_layers
         self.stack = Stack(len(vocab), config)
 
@@ -191,6 +202,7 @@ class TransformerDecoder(nn.Module):
 
     def __init__(self, vocab: Vocabulary, config: TransformerConfig, *, cross: bool = False):
         super().__init__()
+        _check_parts(vocab, config)
         self.vocab, self.d_model, self.n_layers = vocab, config.d_model, config.n_layers
         self.stack = Stack(len(vocab), config, cross=cross)
         self.head = None if config.tied else nn.Linear(config.d_model, len(vocab), bias=False)

@@ -149,6 +149,7 @@ class BytePair:
         if isinstance(text, bytes):
             text = text.decode("utf-8", "surrogateescape")
         check_text(text=text)
+        check_flags(special=special)
         if special:
             parts = split_special(text, self._names())
             ids = [self.encode(part) for part in parts]

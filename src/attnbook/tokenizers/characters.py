@@ -53,6 +53,7 @@ class Characters:
             ValueError: if a character is not in the alphabet, nor U+FFFD, which would stand for it.
         """
         check_text(text=text)
+        check_flags(special=special)
         if special:
             first, *others = split_special(text, [self.vocab.tokens[self.vocab.eos]])[::2]
             ids = self.encode(first)
