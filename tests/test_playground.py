@@ -9,11 +9,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from attnbook import sampling
 from attnbook.int8 import load_int8
+from attnbook.sampling import temperature, top_k, top_p, uniform
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import MaskedWords, Playground
-from attnbook.widgets.playground import left, uniform
 from tests.helpers.engine import node
 from tests.helpers.filters import FILTERS, warped
 from tests.helpers.tiny_bert import tiny_bert
@@ -92,7 +91,7 @@ def test_the_stored_answer_is_the_models(n: int) -> None:
 def test_what_stood_at_a_place() -> None:
     shown, ids = widget(place=2, seed=4), TOKENIZER.encode(TEXT)
     assert shown.answer["best"][0]["which"] == int(scores(ids[:2]).argmax())
-    assert (shown.answer["at"], shown.answer["number"]) == (2, uniform(4, 2))
+    assert (shown.answer["at"], shown.answer["number"]) == (2, uniform(torch.tensor([4]), 2).item())
     shown.place = -1
     assert shown.answer["best"][0]["which"] == int(scores(ids).argmax())
 
@@ -106,54 +105,46 @@ def test_a_text_that_is_empty_or_too_long() -> None:
 
 
 def test_numbers_are_those_of_the_page() -> None:
-    case = {"logits": [0, 1], "p": [0.3, 0.7], "filters": FILTERS[0]}
-    seeds = [0, 1, 77, 999_999]
+    case, seeds = {"logits": [0, 1], "filters": FILTERS[0]}, [0, 1, 77, 999_999, 2**32 - 1]
     told = node("samples", cases=[{**case, "seed": seed} for seed in seeds])
-    assert [each["numbers"] for each in told] == [
-        [uniform(seed, n) for n in range(3)] for seed in seeds
-    ]
+    wanted = [uniform(torch.tensor(seeds), n).tolist() for n in range(3)]
+    assert [each["numbers"] for each in told] == [list(row) for row in zip(*wanted, strict=True)]
 
 
-def test_filters_are_those_of_the_page() -> None:
-    logits = torch.randn(60, generator=torch.Generator().manual_seed(1)).double() * 2
-    logits[40:] = logits[40:].round()
-    cases = [
-        {
-            "logits": logits.tolist(),
-            "p": (logits / given["temperature"]).softmax(-1).tolist(),
-            "filters": given,
-            "seed": 0,
+def test_the_stored_answer_is_the_pages() -> None:
+    for n, given in enumerate([*FILTERS, {**FILTERS[0], "temperature": 0.0}]):
+        names = {"temperature": "temperature", "topK": "top_k", "topP": "top_p", "minP": "min_p"}
+        answer = widget(**{names[name]: value for name, value in given.items()}, seed=n).answer
+        logits = scores(TOKENIZER.encode(TEXT)).tolist()
+        case = {"logits": logits, "filters": given, "numbers": [answer["number"]]}
+        (told,) = node("samples", cases=[case])
+        assert {name: stage["count"] for name, stage in told["stages"].items()} == {
+            name: stage["count"] for name, stage in answer["stages"].items()
         }
-        for given in FILTERS
-    ]
-    for case, told in zip(cases, node("samples", cases=cases), strict=True):
-        ranked, given = np.array(case["p"])[told["order"]], case["filters"]
-        counts = left(ranked, given["topK"], given["topP"], given["minP"])
-        assert counts == {name: stage["count"] for name, stage in told["stages"].items()}
+        (page,), drawn = told["drawn"], answer["drawn"]
+        assert (page["id"], page["rank"]) == (drawn["which"], drawn["rank"])
+        assert [page["from"], page["to"]] == pytest.approx([drawn["from"], drawn["to"]], abs=1e-6)
 
 
 def test_tokens_that_are_alike_stay_together() -> None:
     logits = torch.tensor([3, 2, 2, 2, 1, 1, 0.0]).double()
-    p, counts = logits.softmax(-1).tolist(), []
-    ends = np.cumsum(p)
-    edges = [p[0] / 2, *[(a + b) / 2 for a, b in pairwise(ends)]]  # each time one more is needed
+    ends = logits.softmax(-1).cumsum(-1).tolist()
+    edges = [ends[0] / 2, *[(a + b) / 2 for a, b in pairwise(ends)]]  # each time one more is needed
     given = [{"temperature": 1.0, "topK": 0, "topP": edge, "minP": 0.0} for edge in edges]
-    cases = [{"logits": logits.tolist(), "p": p, "filters": each, "seed": 0} for each in given]
-    for each, told in zip(given, node("samples", cases=cases), strict=True):
-        ours = sampling.top_p(logits[None], each["topP"])[0]
-        counts.append(told["count"])
-        assert told["count"] == int(ours.isfinite().sum())
-        assert left(np.array(p), 0, each["topP"], 0.0)["topP"] == told["count"]
+    cases = [{"logits": logits.tolist(), "filters": each, "seed": 0} for each in given]
+    counts = [told["count"] for told in node("samples", cases=cases)]
+    assert counts == [int(top_p(logits, each["topP"]).isfinite().sum()) for each in given]
     assert counts == [1, 4, 4, 4, 6, 6, 7]
 
 
 def test_top_k_leaves_k_where_the_temperature_leaves_one() -> None:
-    p, given = [1.0, *[0.0] * 5], {"temperature": 0.01, "topK": 3, "topP": 1.0, "minP": 0.0}
-    case = {"logits": [9, 8, 7, 6, 5, 4], "p": p, "filters": given, "seed": 0}
+    given = {"temperature": 0.001, "topK": 3, "topP": 1.0, "minP": 0.0}
+    case = {"logits": [9, 8, 7, 6, 5, 4], "filters": given, "seed": 0}
     (told,) = node("samples", cases=[case])
-    wanted = {"topK": 3, "topP": 3, "minP": 3}
-    assert {name: stage["count"] for name, stage in told["stages"].items()} == wanted
-    assert left(np.array(p), 3, 1.0, 0.0) == wanted
+    assert {name: stage["count"] for name, stage in told["stages"].items()} == {
+        "topK": 3, "topP": 3, "minP": 3
+    }  # fmt: skip
+    assert top_k(temperature(torch.tensor(case["logits"]).double(), 0.001), 3).isfinite().sum() == 3
 
 
 def test_it_follows_the_browser() -> None:

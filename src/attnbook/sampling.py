@@ -4,6 +4,9 @@ Every filter takes logits u `[*row vocab]` and gives logits of this shape, in fl
 token that it leaves out has -inf, and softmax shares its probability among the others. None changes
 its argument. Tokens that are alike stay or go together. Logits with NaN or +inf, or a row without
 one finite number, are a `ValueError`.
+
+Probabilities are added in float64, the likeliest first, by filters and by the draw, here and in
+the page (`widgets/engine/sampling.js`): the same logits and the same number give the same token.
 """
 
 from collections.abc import Callable, Sequence
@@ -96,23 +99,20 @@ def top_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, 
     logits = _checked(logits)
     if p == 1:  # a rounded sum may be 1 before its end
         return logits.clone()
-    probs = _shares(logits)
-    ranked, order = logits.topk(_enough(probs, p))
-    last = _reaching(ranked, probs.gather(-1, order), p)
+    widths = _widths(logits)
+    whole = widths.sum(-1, keepdim=True)
+    others = widths < (1 - p) / widths.shape[-1] * whole  # they have less than 1 - p together
+    counts = (~others).sum(-1)
+    enough = int(counts.max().clamp(min=1)) if counts.numel() else 1  # of no row nothing is asked
+    ranked, order = logits.topk(enough)
+    last = _reaching(ranked, widths.gather(-1, order), p * whole)
     return logits.masked_fill(logits < last, -inf)
 
 
-def _shares(logits: Tensor) -> Tensor:
-    """Probabilities with the sum 1: in 32 bits, of 50,000 tokens, a softmax's own is 1e-5 off."""
-    probs = logits.softmax(-1)
-    return probs / probs.sum(-1, keepdim=True)
-
-
-def _enough(probs: Tensor, p: float | int) -> int:
-    """How many of the likeliest surely have p together, as all others have less than 1 - p."""
-    others = probs < (1 - p) / probs.shape[-1]
-    counts = (~others).sum(-1)
-    return int(counts.max().clamp(min=1)) if counts.numel() else 1  # of no row nothing is asked
+def _widths(logits: Tensor) -> Tensor:
+    """exp(u - max u) in float64, the likeliest 1: of 50,000 tokens a sum in 32 bits is 1e-5 off."""
+    logits = logits.double()
+    return (logits - logits.amax(-1, keepdim=True)).exp()
 
 
 def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
@@ -128,8 +128,7 @@ def min_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, 
     """
     check_range(0, 1, p=p)
     logits = _checked(logits)
-    probs = logits.softmax(-1)
-    return logits.masked_fill(probs < p * probs.amax(-1, keepdim=True), -inf)
+    return logits.masked_fill(_widths(logits) < p, -inf)
 
 
 def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
@@ -151,8 +150,8 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor
     logits = _checked(logits)
     if p == 1:
         return logits.clone()
-    probs = _shares(logits)
-    surprise = -logits.log_softmax(-1)
+    surprise = -logits.double().log_softmax(-1)
+    probs = (-surprise).exp()
     entropy = (probs * surprise).nansum(-1, keepdim=True)
     distance = (surprise - entropy).abs()
     near, order = distance.sort(-1)
@@ -160,9 +159,9 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor
     return logits.masked_fill(distance > last, -inf)
 
 
-def _reaching(ranked: Tensor, probs: Tensor, p: float | int) -> Tensor:
-    """Of what is ranked, with its probabilities, the one with which their sum reaches p."""
-    before = (probs.cumsum(-1) < p).sum(-1, keepdim=True)
+def _reaching(ranked: Tensor, widths: Tensor, p: Tensor | float | int) -> Tensor:
+    """Of what is ranked, with its widths, the one with which their sum reaches p."""
+    before = (widths.cumsum(-1) < p).sum(-1, keepdim=True)
     return ranked.gather(-1, before.clamp(max=ranked.shape[-1] - 1))
 
 
@@ -259,20 +258,48 @@ GREEDY = Sampling(temperature=0)
 def draw(logits: Float[Tensor, "row vocab"], numbers: Float[Tensor, " row"]) -> Int[Tensor, " row"]:
     """The token on which a number falls where all lie side by side, each as wide as it is likely.
 
+        token = the first whose sum of exp(u - max u), from the likeliest to it, is above number * S
+
+    with S the sum of all. The likeliest lies first; of tokens that are alike the one with the
+    lowest id. Sums are in float64, so that only the last bit of `exp` can tell two machines apart.
+
     Args:
-        logits: `[row vocab]`; a token with -inf has no width. The order is that of the ids.
+        logits: `[row vocab]` u; a token with -inf has no width.
         numbers: `[row]` from 0 up to 1, without 1.
+
+    Raises:
+        ValueError: if a number is outside, or there is not one for each row.
     """
     check_shapes(logits=(logits, "row vocab"), numbers=(numbers, "row"))
     if strange := [x for x in numbers.tolist() if not 0 <= x < 1]:
         raise ValueError(f"numbers must be from 0 up to 1, without 1, got {strange[0]}")
-    sums = _checked(logits).cpu().softmax(-1).cumsum(-1, dtype=torch.float64)
-    places = numbers.cpu()[:, None] * sums[:, -1:]
-    return torch.searchsorted(sums, places, right=True)[:, 0].to(logits.device)
+    scores = _checked(logits).cpu().double()
+    rows, size = scores.shape
+    places = numbers.cpu().double()[:, None] * _widths(scores).sum(-1, keepdim=True)
+    drawn, waiting, n = torch.empty(rows, dtype=torch.long), torch.arange(rows), 64
+    while len(waiting):  # most numbers fall on one of the likeliest: the others are not sorted
+        mine, ranked = scores[waiting], scores[waiting].topk(min(n, size)).values
+        widths = (ranked - ranked[:, :1]).exp()
+        rank = (widths.cumsum(-1) <= places[waiting]).sum(-1, keepdim=True)
+        far = rank[:, 0] == n
+        rank = rank.minimum((widths > 0).sum(-1, keepdim=True) - 1)  # a sum may round up to all
+        score = ranked.gather(-1, rank)
+        alike = rank - (ranked > score).sum(-1, keepdim=True)  # of lower ids
+        found = ((mine == score).cumsum(-1) > alike).int().argmax(-1)
+        drawn[waiting] = found
+        waiting, n = waiting[far & (n < size)], 16 * n
+    return drawn.to(logits.device)
 
 
 def uniform(seeds: Int[Tensor, " row"], n: int) -> Float[Tensor, " row"]:
     """The n-th number of each seed, from 0 up to 1, the same on every machine and in the page.
+
+        state = seed + (n + 1) * 0x6D2B79F5
+        mixed = (state ^ state >> 15) * (state | 1)
+        mixed = mixed ^ mixed + (mixed ^ mixed >> 7) * (mixed | 61)
+        number = (mixed ^ mixed >> 14) / 2^32
+
+    with whole numbers of 32 bits: what is above is left out. `uniform` in `random.js` is the same.
 
     Source: the generator mulberry32, a counter whose bits are mixed.
     """
@@ -370,7 +397,7 @@ def sample(
     check_ids("start", start, len(vocab))
     seeds = row_seeds(seed, n * len(start))
     enough = stop if callable(stop) else _ends_in(stop, len(vocab))
-    barred = list({vocab.pad, vocab.bos} - {vocab.eos})
+    barred = torch.tensor([*{vocab.pad, vocab.bos} - {vocab.eos}], device=start.device).long()
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
         each = torch.arange(len(start), device=start.device).repeat_interleave(n)
@@ -381,16 +408,15 @@ def sample(
         if i:
             logits, state = step(read[:, -1:], state)
         check_shapes(logits=(logits, "row vocab"), row=len(start), vocab=len(vocab))
-        logits = logits.float()
-        logp = logits.log_softmax(-1)
-        if logp[:, 0].isnan().any():  # then so is the whole row
+        own = logits.double()  # as the page has them
+        whole = own.logsumexp(-1, keepdim=True)
+        if not whole.isfinite().all():
             raise ValueError(f"logits must be numbers, got NaN after {i} tokens")
-        if barred:
-            logits = logits.index_fill(-1, torch.tensor(barred, device=logits.device), -inf)
-        left = how(logits, read, mask)
+        left = how(own.index_fill(-1, barred, -inf), read, mask)
         token = draw(left, uniform(seeds, i)).masked_fill(ended, vocab.pad)
-        both = [each.gather(1, token[:, None]) for each in (logp, left.log_softmax(-1))]
-        found.append(torch.cat(both, 1).masked_fill(ended[:, None], 0.0))
+        sums = ((own, whole), (left, left.logsumexp(-1, keepdim=True)))
+        both = torch.cat([u.gather(1, token[:, None]) - total for u, total in sums], 1)
+        found.append(both.float().masked_fill(ended[:, None], 0.0))
         read = torch.cat([read, token[:, None]], 1)
         if mask is not None:
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)

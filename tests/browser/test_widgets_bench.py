@@ -10,10 +10,10 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from attnbook.int8 import load_int8
-from attnbook.sampling import Sampling
+from attnbook.sampling import Sampling, uniform
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench, format_number
-from attnbook.widgets.playground import token_name, uniform
+from attnbook.widgets.playground import token_name
 from tests.browser.widget_pages import (
     copied,
     everywhere,
@@ -45,7 +45,7 @@ class Wanted:
         how = Sampling(**filters)
         with torch.no_grad():
             logits = MODEL(torch.tensor([[*TOKENIZER.encode(PROMPT), *written]]))[0, -1].double()
-        self.p, self.number = logits.softmax(-1), uniform(seed, len(written))
+        self.p, self.number = logits.softmax(-1), uniform(torch.tensor([seed]), len(written)).item()
         rest = how(logits[None], torch.zeros(1, 0, dtype=torch.long))[0]
         self.q, self.count = rest.softmax(-1), int((rest > -torch.inf).sum())
         self.order = logits.argsort(descending=True, stable=True).tolist()

@@ -22,7 +22,8 @@ import { openBert } from "ENGINE/bert.js";
 import { bytePair } from "ENGINE/bytepair.js";
 import { openGpt } from "ENGINE/gpt.js";
 import { read } from "ENGINE/safetensors.js";
-import { cuts, fall, random, ranked } from "ENGINE/sampling.js";
+import { uniform } from "ENGINE/random.js";
+import { fall, leave, ranked } from "ENGINE/sampling.js";
 import { block, causal, inside, stack } from "ENGINE/transformer.js";
 import { wordsOf } from "ENGINE/wordpiece.js";
 const plain = (value) => (value?.data ? { shape: value.shape, data: [...value.data] } : value);
@@ -42,11 +43,12 @@ const jobs = {
     const [ids, decoded, parts] = [texts.map(encode), rows.map(decode), rows.map(written)];
     return { ids, decoded, parts, names };
   },
-  samples: ({ cases }) => cases.map(({ logits, p, filters, seed }) => {
-    const order = ranked(logits), cut = cuts(p, order, filters);
-    const numbers = [0, 1, 2].map((n) => random(seed, n));
-    const drawn = numbers.map((x) => fall(p, order, cut, x));
-    return { order: [...order], ...cut, numbers, drawn };
+  samples: ({ cases }) => cases.map(({ logits, filters, seed, numbers }) => {
+    const u = logits.map((z) => z ?? -Infinity), order = [...ranked(u)];
+    const left = leave(order.map((id) => u[id]), filters), { stages, count, mass } = left;
+    numbers ??= [0, 1, 2].map((n) => uniform(seed, n));
+    const drawn = numbers.map((x) => fall(left, x)).map((one) => ({ ...one, id: order[one.rank] }));
+    return { order, stages, count, mass, numbers, drawn };
   }),
   stack({ file, config, tokens, segments, cases }) {
     const { parameters } = read(buffer(file)), p = (name) => parameters.get(name);

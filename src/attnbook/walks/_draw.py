@@ -98,7 +98,7 @@ def one_draw(
         raise ValueError(f"how must have one at least of {names}, and no other, got {how}")
     ids = tokenizer.encode(words)
     with evaluating(model):
-        logits = model(torch.tensor([ids]))[0, -1].float()
+        logits = model(torch.tensor([ids]))[0, -1].double()
     best = logits.argsort(descending=True, stable=True)[:shown]
     names = [_seen(tokenizer, int(i)) for i in best]
     others = f"{len(logits) - shown:,} others"
@@ -109,7 +109,7 @@ def one_draw(
     left = int((logits > -torch.inf).sum())
     if left > shown:
         raise ValueError(f"how must leave at most shown = {shown} tokens, got {left}")
-    order = best[:left].sort().values  # the draw takes them by their ids
+    order = best[:left]
     shares = logits.softmax(-1)[order]
     token = sampling.draw(logits[None], torch.tensor([number], dtype=torch.float64)).item()
     place, drawn = order.tolist().index(token), _seen(tokenizer, int(token))
@@ -183,8 +183,8 @@ def one_draw(
         steps.append(Step(says.format(getattr(how, name)) + more, name, ask=ask))
     steps += [
         Step(
-            f"{left} tokens are left. Laid [side by side](strip) in the order of their ids, each as"
-            " wide as its chance, they fill 0 to 1.",
+            f"{left} tokens are left. Laid [side by side](strip), the likeliest first, each as wide"
+            " as its chance, they fill 0 to 1.",
             "strip",
             ask=f"“{names[0]}” is the likeliest. Must it be the next token?",
         ),

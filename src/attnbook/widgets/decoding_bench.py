@@ -14,12 +14,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from attnbook.decoding import pick
-from attnbook.sampling import Sampling
+from attnbook.sampling import Sampling, draw, uniform
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import _source
 from attnbook.widgets._widget import Widget, WidgetError, as_list, as_tokens, format_number, short
-from attnbook.widgets.playground import token_name, uniform
+from attnbook.widgets.playground import token_name
 
 SHOWN = 10  # bars
 BINS, BEND = 48, 1.5  # of the histogram of what is not stored one by one; narrow where likely
@@ -185,7 +185,8 @@ class DecodingBench(Widget):
             grown: list[tuple[int, ...]] = [(*walks[0], int(i)) for i in others]
             for k, (how, seed) in enumerate([(Sampling(temperature=0), 0), *draws]):
                 if walks[k] in rows:
-                    walks[k] = (*walks[k], drawn(rows[walks[k]], how, uniform(seed, n)))
+                    left, seeds = self._left(rows[walks[k]], how), torch.tensor([seed])
+                    walks[k] = (*walks[k], int(draw(left[None], uniform(seeds, n))))
                     grown.append(walks[k])
             at = {path: row for row, path in enumerate(paths)}
             paths = [path for path in dict.fromkeys(grown) if path[-1] != self._end]
@@ -200,6 +201,11 @@ class DecodingBench(Widget):
         """Log-probabilities `[vocab]` of the token after prompt and path."""
         ids = torch.tensor([[*self._ids, *path]])
         return self._model.step(ids, self._model.start())[0][0].double().log_softmax(-1)
+
+    @staticmethod
+    def _left(logp: Tensor, how: Sampling) -> Tensor:
+        """What the filters, which need no text, leave of a row."""
+        return how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
 
     def _packed(self, nodes: dict[tuple[int, ...], Any], keep: int, kind: str) -> dict[str, Any]:
         """The tree as the page reads it (`decoding_tree.js`)."""
@@ -262,7 +268,7 @@ class DecodingBench(Widget):
             return axis.set_axis_off()
         how = Sampling(**{name: getattr(self, name) for name in FILTERS})
         logp = self._logp(list(self.written))
-        left = how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
+        left = self._left(logp, how)
         best = logp.topk(SHOWN).indices
         before, after = logp[best].exp().numpy(), left.softmax(-1)[best].numpy()
         places = np.arange(SHOWN)
@@ -275,17 +281,6 @@ class DecodingBench(Widget):
         axis.set_xlim(0, 1.2 * max(*before, *after))
         axis.legend(fontsize=8, frameon=False, loc="lower right")
         axis.spines[["top", "right"]].set_visible(False)
-
-
-def drawn(logp: Tensor, how: Sampling, number: float) -> int:
-    """The token that a number falls on where those that are left lie side by side, the likeliest
-    first."""
-    left = how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
-    order = logp.argsort(descending=True, stable=True)
-    ends = left[order].softmax(-1).cumsum(-1)
-    last = int((left[order] > -torch.inf).nonzero().max())
-    rank = int(torch.searchsorted(ends, torch.tensor(number, dtype=ends.dtype), right=True))
-    return int(order[min(rank, last)])
 
 
 def _stored(logp: np.ndarray, keep: int) -> dict[str, np.ndarray]:

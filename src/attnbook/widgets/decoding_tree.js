@@ -1,6 +1,7 @@
 // The tree of DecodingBench: what is stored of each place, as one distribution in falling order, and what filters and
 // a draw make of it; no DOM.
-import { cuts, fall, random, ranked } from "./engine/sampling.js";
+import { uniform } from "./engine/random.js";
+import { fall, leave, ranked } from "./engine/sampling.js";
 import { SHOWN } from "./playground_row.js";
 
 const keyOf = (path) => path.join();
@@ -61,42 +62,33 @@ export function told(path, logp) {
   return { path, exact: true, ids: order, scores: Float64Array.from(order, (id) => logp[id]) };
 }
 
-// softmax(z / t) of falling scores, in one array: a reader drags the temperature of 49,152 of them.
-function warmed(z, t) {
-  const p = new Float64Array(z.length);
-  let sum = 0;
-  for (let i = 0; i < z.length; i++) sum += p[i] = i === 0 ? 1 : t > 0 ? Math.exp((z[i] - z[0]) / t) : 0;
-  for (let i = 0; i < z.length; i++) p[i] /= sum;
-  return p;
-}
-// The entropy in bits of the first n of p = softmax(z / t), made one in sum: log p is known from z.
-function spread(p, z, n, t) {
-  let mass = 0, mean = 0;
-  for (let i = 0; i < n; i++) {
-    mass += p[i];
-    mean += p[i] * (z[0] - z[i]);
-  }
-  return t > 0 ? Math.max(0, (Math.log(mass / p[0]) + mean / mass / t) / Math.LN2) : 0;
+// The entropy in bits of the first n of widths exp((z - the highest) / t) that have `whole` together.
+function spread(widths, whole, z, n, t) {
+  let mean = 0;
+  for (let i = 0; i < n; i++) mean += widths[i] && widths[i] * (z[0] - z[i]);
+  return t > 0 ? Math.max(0, (Math.log(whole) + mean / whole / t) / Math.LN2) : 0;
 }
 
 // What the page shows of a place: the likeliest tokens with P of the model, p at the temperature and q, what they are
 // drawn with; how many each filter leaves, and their mass; both entropies in bits; the number of the place, and the
 // token that it falls on, which has no id where it is none of those that are stored.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
-  const z = scores(place, sizes), size = z.length, model = (place.model ??= warmed(z, 1)), p = warmed(z, temperature);
-  const order = (place.order ??= Uint32Array.from(z, (_, n) => n));
-  const cut = cuts(p, order, { topK: temperature ? topK : 1, topP, minP }), number = random(seed, at);
-  const found = fall(p, order, cut, number);
-  const token = (n) => ({ which: place.ids[n], model: model[n], p: p[n], q: n < cut.count ? p[n] / cut.mass : 0 });
-  const bits = [(place.bits ??= spread(model, z, size, 1)), spread(p, z, cut.count, temperature)];
+  const z = scores(place, sizes), size = z.length, number = uniform(seed, at);
+  const model = (place.model ??= leave(z, { temperature: 1, topK: 0, topP: 1, minP: 0 }));
+  const left = leave(z, { temperature, topK, topP, minP }), { widths, ends, sum, stages, count, mass } = left;
+  const { rank, ...span } = fall(left, number), whole = ends[count - 1];
+  const token = (n) => ({ which: place.ids[n], model: model.widths[n] / model.sum, p: widths[n] / sum,
+    q: n < count ? widths[n] / whole : 0 });
+  const bits = [(place.bits ??= spread(model.widths, model.sum, z, size, 1)),
+    spread(widths, whole, z, count, temperature)];
   const known = place.exact ? size : sizes.keep;
-  const even = temperature === 0 || temperature === 1, beyond = cut.count > known && cut.count < size;
+  const even = temperature === 0 || temperature === 1, beyond = count > known && count < size;
   const near = { // what is not exact
-    count: !place.exact && ((beyond && cut.count !== topK) || (topP < 1 && !even)),
-    mass: !place.exact && cut.count < size && (beyond || !even),
+    count: !place.exact && ((beyond && count !== topK) || (topP < 1 && !even)),
+    mass: !place.exact && count < size && (beyond || !even),
   };
-  return { size, at, best: Array.from({ length: Math.min(SHOWN, known) }, (_, n) => token(n)), ...cut, near,
-    bits, number, drawn: { ...found, ...token(found.rank) } };
+  return { size, at, best: Array.from({ length: Math.min(SHOWN, known) }, (_, n) => token(n)), stages, count,
+    mass, near, bits, number, drawn: { rank, ...span, ...token(rank) } };
 }
 
 // The longest beginning of a path that is stored, and the tokens whose places are stored behind it.

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import traitlets
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from attnbook import sampling
 from attnbook.tokenizers import BytePair
@@ -16,7 +17,6 @@ from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import _source
 from attnbook.widgets._model_widget import ModelWidget, brief
 from attnbook.widgets._widget import WidgetError, as_list, format_number, short
-from attnbook.widgets.softmax_temperature import softmax
 
 SHOWN = 10  # bars
 FOLDS = ("filters", "places", "inside")
@@ -146,7 +146,7 @@ class Playground(ModelWidget):
         ids = whole[: config.max_len]
         at = min(max(1, self.place), len(ids)) if self.place >= 0 else len(ids)
         with torch.no_grad():
-            logits = self._model(torch.tensor([ids[:at]]))[0, -1].double().numpy()
+            logits = self._model(torch.tensor([ids[:at]]))[0, -1].double()
         self.answer = {
             "ids": ids,
             "names": [token_name(tokenizer, i) for i in ids],
@@ -156,38 +156,40 @@ class Playground(ModelWidget):
             "layers": config.n_layers,
             "heads": config.n_heads,
             "at": at,
-            **self._outlook(logits, uniform(self.seed, at)),
+            **self._outlook(logits, sampling.uniform(torch.tensor([self.seed]), at).item()),
         }
 
-    def _outlook(self, logits: np.ndarray, number: float) -> dict[str, Any]:
-        order = np.argsort(-logits, kind="stable")
-        p = softmax(logits, self.temperature)
-        ranked = p[order]
-        counts = left(ranked, self.top_k, self.top_p, self.min_p)
-        count = counts["minP"]
-        sums = np.cumsum(ranked)
-        mass = sums[count - 1]
-        ends = sums[:count] / mass
-        rank = int(min(np.searchsorted(ends, number, side="right"), count - 1))
+    def _outlook(self, logits: Tensor, number: float) -> dict[str, Any]:
+        """`outlook` in `playground_row.js` is its twin."""
+        order = logits.argsort(descending=True, stable=True)
+        left = sampling.temperature(logits, self.temperature)
+        p, stages = left.softmax(-1), {}
+        for name, only, value in (
+            ("topK", sampling.top_k, self.top_k or len(order)),
+            ("topP", sampling.top_p, self.top_p),
+            ("minP", sampling.min_p, self.min_p),
+        ):
+            left = only(left, value)
+            kept = left > -torch.inf
+            stages[name] = {"count": int(kept.sum()), "mass": brief(p[kept].sum())}
+        token = sampling.draw(left[None], torch.tensor([number], dtype=torch.float64))
+        rank, ends = int((order == token).nonzero()), left.softmax(-1)[order].cumsum(-1)
 
-        def token(n: int) -> dict[str, Any]:
+        def named(n: int) -> dict[str, Any]:
             i = int(order[n])
             return {"which": i, "name": token_name(self._tokenizer, i), "p": brief(p[i])}
 
         return {
             "size": len(order),
-            "best": [token(n) for n in range(min(SHOWN, len(order)))],
-            "stages": {
-                name: {"count": n, "mass": brief(sums[n - 1])} for name, n in counts.items()
-            },
-            "count": count,
-            "mass": brief(mass),
+            "best": [named(n) for n in range(min(SHOWN, len(order)))],
+            "stages": stages,
+            **stages["minP"],
             "number": number,
             "drawn": {
                 "rank": rank,
-                **token(rank),
+                **named(rank),
                 "from": brief(ends[rank - 1]) if rank else 0.0,
-                "to": brief(min(ends[rank], 1.0)),
+                "to": brief(ends[rank].clamp(max=1)),
             },
         }
 
@@ -222,23 +224,6 @@ def token_name(tokenizer: BytePair, i: int) -> str:
     text = raw.decode("utf-8", "replace")
     broken = "\N{REPLACEMENT CHARACTER}" in text
     return "".join(f"\\x{byte:02x}" for byte in raw) if broken else text
-
-
-def left(ranked: np.ndarray, top_k: int, top_p: float, min_p: float) -> dict[str, int]:
-    """How many of the likeliest tokens each filter leaves; `cuts` in `sampling.js` is its twin."""
-
-    def alike(n: int) -> int:  # with what is as likely as the last
-        return max(n, int(((ranked >= ranked[n - 1]) & (ranked > 0)).sum()))
-
-    k = alike(min(top_k or len(ranked), len(ranked)))
-    before = np.cumsum(ranked[:k]) - ranked[:k]  # of those that are likelier
-    p = alike(int((before < top_p * ranked[:k].sum()).sum())) if top_p < 1 else k
-    return {"topK": k, "topP": p, "minP": int((ranked[:p] >= min_p * ranked[0]).sum())}
-
-
-def uniform(seed: int, n: int) -> float:
-    """The n-th number of a seed in 0 .. 1; `random` in `sampling.js` is its twin."""
-    return sampling.uniform(torch.tensor([seed]), n).item()
 
 
 def pieces(tokenizer: Any, ids: list[int]) -> list[str]:

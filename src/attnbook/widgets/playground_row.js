@@ -1,6 +1,6 @@
 // What Playground makes of the engine's answers; no DOM.
-import { cuts, fall, random, ranked } from "./engine/sampling.js";
-import { softmax } from "./math.js";
+import { uniform } from "./engine/random.js";
+import { fall, leave, ranked } from "./engine/sampling.js";
 
 export const SHOWN = 10; // bars
 const K = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100, 200, 500, 0]; // top-k on a slider; 0: all
@@ -31,11 +31,12 @@ export function merged(row, { from, logits, weights, lengths, ...said }) {
 // leaves, and their mass; and for a draw the place's number with the token that it falls on. Python stores the same.
 export function outlook({ places }, names, at, filters, seed) {
   const place = places[at - 1], order = (place.order ??= ranked(place.logits));
-  const p = softmax(place.logits, filters.temperature), cut = cuts(p, order, filters), number = random(seed, at);
-  const { rank, ...span } = fall(p, order, cut, number);
-  const token = (n) => ({ which: order[n], name: names[order[n]], p: p[order[n]] });
+  const falling = (place.falling ??= Float64Array.from(order, (id) => place.logits[id]));
+  const left = leave(falling, filters), { widths, sum, stages, count, mass } = left, number = uniform(seed, at);
+  const { rank, ...span } = fall(left, number);
+  const token = (n) => ({ which: order[n], name: names[order[n]], p: widths[n] / sum });
   const best = Array.from({ length: Math.min(SHOWN, order.length) }, (_, n) => token(n));
-  return { at, size: order.length, best, ...cut, number, drawn: { rank, ...token(rank), ...span } };
+  return { at, size: order.length, best, stages, count, mass, number, drawn: { rank, ...token(rank), ...span } };
 }
 
 // Of each token but the first: its probability, in bits how surprising it is, -log2 p, and what the model would rather

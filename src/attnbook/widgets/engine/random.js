@@ -1,15 +1,20 @@
 // Numbers by chance, the same from the same seed: mulberry32, a counter whose bits are mixed.
+
+// The n-th number of a seed, 0 <= x < 1; `attnbook.sampling.uniform` writes it down.
+export function uniform(seed, n) {
+  const state = (seed + Math.imul(n + 1, 0x6d2b79f5)) | 0;
+  let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+}
+
+// All numbers of a seed, one after another.
 export function generator(seed) {
-  let state = seed | 0;
-  function uniform() { // 0 <= x < 1
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  }
-  const whole = (n) => Math.floor(uniform() * n); // 0 .. n - 1
-  const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
-  return { uniform, whole, normal };
+  let n = 0;
+  const next = () => uniform(seed, n++);
+  const whole = (size) => Math.floor(next() * size); // 0 .. size - 1
+  const normal = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
+  return { uniform: next, whole, normal };
 }
 
 // FNV-1a: a number 0 .. 2^32 - 1 that stands for a text, to choose texts by.

@@ -1,60 +1,58 @@
-// How the next token is drawn: temperature, then top-k, top-p and min-p, each of which cuts the tail that the one
-// before has left, in the order of `transformers`; then a number from 0 to 1 falls on the rest.
-import { generator } from "./random.js";
+// How the next token is drawn, as `attnbook.sampling` draws it, number for number in 64 bits: scores are laid in falling
+// order, filters leave the first of them, and a number from 0 to 1 falls on one.
 
-// The tokens in the order of their scores, which are finite, the likeliest first; of equal ones the first is first.
-// Numbers are sorted fast,
-// ids by a function are not: how far a score lies below the highest is sorted, with its id in the last 20 of 52 bits.
+// The ids of scores in falling order; of equal ones the first is first, -Infinity is last. Numbers are sorted fast, ids
+// by a function are not: how far a score lies below the highest is sorted, with its id in the last 20 of 52 bits. What
+// these bits would have told apart is put in order afterwards.
 const IDS = 2 ** 20 - 1;
 export function ranked(logits) {
-  const highest = logits.reduce((a, b) => Math.max(a, b)), below = Float64Array.from(logits, (z) => highest - z);
+  const highest = logits.reduce((a, b) => Math.max(a, b));
+  const below = Float64Array.from(logits, (z) => Math.min(highest - z, Number.MAX_VALUE));
   const words = new Uint32Array(below.buffer);
   below.forEach((_, id) => (words[2 * id] = (words[2 * id] & ~IDS) | id));
   below.sort();
-  return Uint32Array.from(below, (_, n) => words[2 * n] & IDS);
+  const order = Uint32Array.from(below, (_, n) => words[2 * n] & IDS);
+  for (let n = 1; n < order.length; n++) {
+    const id = order[n];
+    let to = n;
+    for (; to > 0 && logits[order[to - 1]] < logits[id]; to--) order[to] = order[to - 1];
+    order[to] = id;
+  }
+  return order;
 }
 
-// How many of the likeliest tokens each filter leaves, and the probability p that they have together.
-// Top-k: the k likeliest, and what is as likely as the last of them; 0 is off. Top-p: the fewest that have p of what is
-// left together, and what is as likely as their last. Min-p: those that have at least m times the probability of the
-// likeliest.
-export function cuts(p, order, { topK, topP, minP }) {
-  const stages = {};
-  let count = order.length, mass = 1;
-  const leave = (name, n) => {
-    count = n;
-    mass = 0;
-    for (let i = 0; i < n; i++) mass += p[order[i]];
-    stages[name] = { count, mass };
-  };
-  const alike = (n) => { // 0 is what was too small to tell
-    while (n < count && p[order[n]] > 0 && p[order[n]] === p[order[n - 1]]) n++;
+// What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums from the likeliest
+// on; at t = 0 the first has all. Top-k leaves the k likeliest, and what is as likely as the last of them; 0 is off.
+// Top-p: the fewest that have p of what is left together, and what is as likely as their last. Min-p: those that have at
+// least m times the probability of the likeliest. Each cuts what the one before has left: `stages` says how many tokens
+// that is, and the probability that they have together.
+export function leave(z, { temperature, topK, topP, minP }) {
+  const widths = new Float64Array(z.length), ends = new Float64Array(z.length), stages = {};
+  let count = temperature > 0 ? z.length : 1, sum = 0;
+  while (z[count - 1] === -Infinity) count -= 1;
+  for (let i = 0; i < count; i++) {
+    widths[i] = i ? Math.exp((z[i] - z[0]) / temperature) : 1;
+    ends[i] = sum += widths[i];
+  }
+  const stage = (name, n) => (stages[name] = { count: (count = n), mass: ends[n - 1] / sum });
+  const alike = (n) => {
+    while (n < count && z[n] === z[n - 1]) n += 1;
     return n;
   };
-  leave("topK", alike(topK > 0 ? Math.min(topK, count) : count));
+  stage("topK", alike(topK > 0 ? Math.min(topK, count) : count));
   let n = topP < 1 ? 1 : count;
-  for (let sum = p[order[0]]; n < count && sum < topP * mass; n++) sum += p[order[n]];
-  leave("topP", alike(n));
+  while (n < count && ends[n - 1] < topP * ends[count - 1]) n += 1;
+  stage("topP", alike(n));
   let m = 1;
-  while (m < count && p[order[m]] >= minP * p[order[0]]) m++;
-  leave("minP", m);
-  return { stages, count, mass };
+  while (m < count && widths[m] >= minP) m += 1;
+  return { widths, ends, sum, stages, ...stage("minP", m) };
 }
 
-// The token that a number from 0 to 1 falls on where the tokens that are left lie side by side, the likeliest first,
-// each as wide as its share of their mass: its rank, and where it lies.
-export function fall(p, order, { count, mass }, number) {
-  let to = 0;
-  for (let rank = 0; rank < count; rank++) {
-    const from = to;
-    to += p[order[rank]] / mass;
-    if (number < to || rank === count - 1) return { rank, from, to: Math.min(to, 1) };
-  }
-}
-
-// The n-th number of a seed, from 0 up to 1.
-export function random(seed, n) {
-  const { uniform } = generator(seed);
-  for (let skipped = 0; skipped < n; skipped++) uniform();
-  return uniform();
+// The token that a number from 0 to 1 falls on where the tokens that are left lie side by side, the likeliest first:
+// its rank, and where it lies.
+export function fall({ widths, ends, count }, number) {
+  const whole = ends[count - 1];
+  let rank = 0;
+  while (ends[rank] <= number * whole && rank < count - 1 && widths[rank + 1] > 0) rank += 1;
+  return { rank, from: rank ? ends[rank - 1] / whole : 0, to: ends[rank] / whole };
 }
