@@ -115,22 +115,20 @@ def test_sampling_walk_playground_and_bench_draw_one_token(seed: int) -> None:
         logits = MODEL(torch.tensor([ids]))[:, -1]
         play = Playground(TEXT, weights=tiny_gpt(), seed=seed, **filters).answer
 
-        def drawn(n: int) -> int:
-            """By `sampling`, with the n-th number of the seed."""
-            return int(draw(how(logits.double(), NONE), uniform(torch.tensor([seed]), n)))
-
-        assert play["drawn"]["which"] == drawn(len(ids))
+        left, seeds = how(logits.double(), NONE), torch.tensor([seed])
+        first, later = (int(draw(left, uniform(seeds, n))) for n in (0, len(ids)))
+        assert play["drawn"]["which"] == later  # a playground's numbers count the prompt, too
         wrote = MODEL.sample(torch.tensor([ids]), 1, how=how, seed=[seed])
-        assert int(wrote.tokens) == drawn(0)
+        assert int(wrote.tokens) == first
         bench = DecodingBench(MODEL, TOKENIZER, TEXT, steps=0, seeds=0)
         logp = logits[0].double().log_softmax(-1).tolist()
         (page,) = node(
             "", LIVE, logp=logp, sizes=bench.sizes,
             cases=[{"filters": page_filters(how), "seed": seed}],
         )  # fmt: skip
-        assert page["drawn"]["which"] == drawn(0)
+        assert page["drawn"]["which"] == first
         if how.top_k:
             number = uniform(torch.tensor([seed]), 0).item()
             walk = one_draw(MODEL, TOKENIZER, TEXT, how, number=number, shown=7)
-            name = TOKENIZER.decode([drawn(0)]).replace(" ", "␣").replace("\n", "↵")
+            name = TOKENIZER.decode([first]).replace(" ", "␣").replace("\n", "↵")
             assert f"The next token is [“{name}”](drawn)." in walk.steps[-1]["caption"]

@@ -334,7 +334,8 @@ def test_unequal_prompts_of_smollm2_go_on_as_each_alone(asset: Any) -> None:
     rows = [tokenizer.encode(prompt, special=True) for prompt in prompts]
     assert len({*map(len, rows)}) == 3
     batch = pad_batch(rows, tokenizer.vocab.pad, side="left")
-    found = model.generate(batch, 9)
+    mask = pad_batch([[1] * len(row) for row in rows], 0, side="left") > 0
+    found = model.generate(batch, 9, mask=mask)
     for row, tokens in zip(rows, found.tokens, strict=True):
         one = torch.tensor([row])
         alone = model.generate(one, 9).tokens[0]

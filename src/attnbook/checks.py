@@ -156,15 +156,6 @@ def check_kind(kind: type, **values: Any) -> None:
             raise ValueError(f"{name} must be a {kind.__name__}, got {_short(value)}")
 
 
-def check_evaluating(model: object) -> None:
-    """A model whose numbers count must not leave some out by chance."""
-    for part in model.modules() if isinstance(model, nn.Module) else ():
-        if isinstance(part, nn.Dropout) and part.training and part.p > 0:
-            raise ValueError(
-                f"model must be in evaluation mode, by model.eval(), got dropout of {part.p}"
-            )
-
-
 def check_texts(**values: Any) -> None:
     """Arguments that must hold several strings: one string would be taken letter by letter."""
     for name, value in values.items():

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_ids, check_whole
+from attnbook.decoding import evaluating
 from attnbook.vocabulary import Vocabulary
 
 TOTAL = 1 << 24  # what the counts of all tokens add up to
@@ -43,7 +44,7 @@ def compress(model: LanguageModel, ids: Iterable[int], *, context: int = 256) ->
     digit, which another machine, another number of threads or all tokens at once need not give.
 
     Args:
-        model: gives scores of the next token; in evaluation mode.
+        model: gives scores of the next token, without dropout.
         ids: the text, without end tokens.
         context: the most tokens that the model reads. When it has read so many it begins anew with
             the later half of them.
@@ -122,14 +123,14 @@ def _half(low: int, high: int) -> int | None:
     return next((b for b in (0, HALF, QUARTER) if b <= low and high < b + HALF), None)
 
 
-@torch.no_grad()
 def _tables(model: LanguageModel, context: int) -> Generator[Int[Tensor, " bound"], int, None]:
     """Where the pieces of all tokens begin and end, out of TOTAL; is sent the token that came."""
     check_whole(2, context=context)
     read = new = [model.vocab.bos]
     state = model.start()
     while True:
-        scores, state = model.step(torch.tensor([new]), state)
+        with evaluating(model):
+            scores, state = model.step(torch.tensor([new]), state)
         token = yield bounds(scores[0])
         read, new = [*read, token], [token]
         if len(read) > context:

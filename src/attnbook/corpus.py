@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnbook.checks import check_evaluating, check_texts, check_whole
+from attnbook.checks import check_texts, check_whole
+from attnbook.decoding import evaluating
 from attnbook.tokenizers import BytePair, Characters
 from attnbook.tokenizers.characters import UNKNOWN
 from attnbook.vocabulary import Sequences
@@ -72,7 +73,6 @@ def _check_stream(least: int, stream: Stream) -> None:
         )
 
 
-@torch.no_grad()
 def nats(
     model: Callable[[Tensor], Tensor], stream: Stream, n: int, *, batch_size: int = 64
 ) -> Float[Tensor, " place"]:
@@ -83,7 +83,7 @@ def nats(
     first of the stream.
 
     Args:
-        model: gives `[batch token vocab]` scores of the next token; in evaluation mode.
+        model: gives `[batch token vocab]` scores of the next token, a module without its dropout.
         stream: `[token]` ids.
         n: the most tokens that the model reads, its context.
         batch_size: number of windows that are read at once.
@@ -92,12 +92,10 @@ def nats(
         `[token - 1]` nats, in float64.
 
     Raises:
-        ValueError: if a number is below 1, the stream has fewer than 2 tokens, or the model is
-            training with dropout.
+        ValueError: if a number is below 1, or the stream has fewer than 2 tokens.
     """
     check_whole(1, n=n, batch_size=batch_size)
     _check_stream(2, stream)
-    check_evaluating(model)
     last = max(0, len(stream) - 1 - n)
     begins = [*range(0, last, max(1, n // 2)), last]
     found: list[Tensor] = []
@@ -105,7 +103,8 @@ def nats(
     for i in range(0, len(begins), batch_size):
         some = begins[i : i + batch_size]
         pieces = torch.stack([_ids(stream, begin, begin + n + 1) for begin in some])
-        scores = model(pieces[:, :-1]).float().log_softmax(-1)
+        with evaluating(model):
+            scores = model(pieces[:, :-1]).float().log_softmax(-1)
         needed = -scores.gather(2, pieces[:, 1:, None])[..., 0].double()
         for begin, row in zip(some, needed, strict=True):
             found.append(row[done - begin :])

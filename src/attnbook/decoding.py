@@ -1,13 +1,14 @@
 """From a model's scores of the next word to a sentence, word by word: greedy and beam search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from math import inf
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnbook.checks import check_ids, check_range, check_shapes, check_whole
 from attnbook.vocabulary import Vocabulary
@@ -18,6 +19,25 @@ State = Any
 Step = Callable[[Int[Tensor, "row token"], State], tuple[Float[Tensor, "row vocab"], State]]
 Asked = ParamSpec("Asked")
 Found = TypeVar("Found", bound=tuple[Tensor, ...])
+
+
+@contextmanager
+def evaluating(model: object) -> Iterator[None]:
+    """No dropout and no gradients inside; afterwards each module is in the mode that it had.
+
+    Args:
+        model: a module. What is none, as a function that asks one, has no mode and stays as it is.
+    """
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    training = [module for module in modules if module.training]
+    for module in training:
+        module.training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def for_good(search: Callable[Asked, Found]) -> Callable[Asked, Found]:

@@ -9,6 +9,7 @@ from sacrebleu import BLEU
 from torch import Tensor
 
 from attnbook.checks import check_shapes
+from attnbook.decoding import evaluating
 from attnbook.number_words import NumberPair
 from attnbook.seq2seq import Seq2Seq
 from attnbook.vocabulary import Pairs
@@ -29,12 +30,11 @@ class Quality(NamedTuple):
     bleu: float
 
 
-@torch.no_grad()
 def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
     """Translate a batch greedily and compare with its targets.
 
     Args:
-        model: a translator in evaluation mode.
+        model: a translator; it is asked without dropout.
         batch: source and target token ids.
 
     Raises:
@@ -48,7 +48,8 @@ def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
     max_len = int(min(reference.shape[1] + 4, model.longest))
     tokens = model.translate(batch.source, max_len=max_len).tokens
     found, wanted = ([" ".join(vocab.decode(row)) for row in rows] for rows in (tokens, reference))
-    forced = model(batch.source, batch.target[:, :-1]).argmax(-1)
+    with evaluating(model):
+        forced = model(batch.source, batch.target[:, :-1]).argmax(-1)
     counts = vocab.written(reference)
     bleu = BLEU(tokenize="none", force=True, effective_order=True)
     return Quality(

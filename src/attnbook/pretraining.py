@@ -15,6 +15,7 @@ from torch import Tensor
 
 from attnbook.bert import Bert, mask_tokens, pack
 from attnbook.checks import check_choice, check_whole
+from attnbook.decoding import evaluating
 from attnbook.speeches import SPLITS, sentences, speeches
 from attnbook.tokenizers import WordPiece
 from attnbook.vocabulary import IGNORED
@@ -178,17 +179,17 @@ def pretraining_loss(model: Bert, batch: Examples) -> Float[Tensor, ""]:
     return model.word_loss(states, batch.targets) + model.next_loss(states, batch.follows)
 
 
-@torch.no_grad()
 def guess_words(model: Bert, batch: Examples) -> Int[Tensor, " place"]:
     """The likeliest word at each place whose word is hidden, in reading order."""
-    states = model(batch.tokens, batch.segments)
-    return model.word_logits(states, batch.targets != IGNORED).argmax(-1)
+    with evaluating(model):
+        states = model(batch.tokens, batch.segments)
+        return model.word_logits(states, batch.targets != IGNORED).argmax(-1)
 
 
-@torch.no_grad()
 def judge_pairs(model: Bert, batch: Pairs) -> Bool[Tensor, " batch"]:
     """True where the model finds it likelier that the second text follows."""
-    return model.next_logits(model(batch.tokens, batch.segments)).argmax(-1) == 0
+    with evaluating(model):
+        return model.next_logits(model(batch.tokens, batch.segments)).argmax(-1) == 0
 
 
 def word_accuracy(

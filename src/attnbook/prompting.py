@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_choice, check_ids, check_whole
-from attnbook.decoding import pick
+from attnbook.decoding import evaluating, pick
 from attnbook.transformer import TransformerDecoder
 
 
@@ -49,7 +49,6 @@ class Wording(NamedTuple):
         return "".join(shown) + self.text.replace("{}", sentence)
 
 
-@torch.no_grad()
 def next_logp(
     model: TransformerDecoder,
     rows: Sequence[Sequence[int]] | Int[Tensor, "row token"],
@@ -63,7 +62,7 @@ def next_logp(
     kept. The rest is read in batches of rows of one length, so that there is no padding.
 
     Args:
-        model: is asked.
+        model: is asked, without dropout.
         rows: token ids of each prompt, in lists or in a tensor where all have as many.
         words: token ids of the words.
         batch_size: the most rows that are read at once.
@@ -82,17 +81,20 @@ def next_logp(
         raise ValueError("rows must be at least one, each with at least one token")
     columns = zip(*(row[:-1] for row in rows), strict=False)  # a token is left to be read
     n = len([*takewhile(lambda ids: len(set(ids)) == 1, columns)])
-    state = model.start()
-    if n:
-        _, state = model.step(torch.tensor([list(rows[0][:n])]), state)
     alike: dict[int, list[int]] = defaultdict(list)
     for i, row in enumerate(rows):
         alike[len(row)].append(i)
     found = torch.empty(len(rows), len(words))
-    for same in alike.values():
-        for begin in range(0, len(same), batch_size):
-            some = same[begin : begin + batch_size]
-            tokens = torch.tensor([list(rows[i][n:]) for i in some])
-            logits, _ = model.step(tokens, pick(state, torch.zeros(len(some), dtype=torch.long)))
-            found[some] = logits.float().log_softmax(-1)[:, list(words)]
+    with evaluating(model):
+        state = model.start()
+        if n:
+            _, state = model.step(torch.tensor([list(rows[0][:n])]), state)
+        for same in alike.values():
+            for begin in range(0, len(same), batch_size):
+                some = same[begin : begin + batch_size]
+                tokens = torch.tensor([list(rows[i][n:]) for i in some])
+                logits, _ = model.step(
+                    tokens, pick(state, torch.zeros(len(some), dtype=torch.long))
+                )
+                found[some] = logits.float().log_softmax(-1)[:, list(words)]
     return found

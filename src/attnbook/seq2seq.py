@@ -20,7 +20,7 @@ from attnbook.checks import (
     check_whole,
     refuse,
 )
-from attnbook.decoding import Hypotheses, State, beam_search
+from attnbook.decoding import Hypotheses, State, beam_search, evaluating
 from attnbook.masks import padding_mask
 from attnbook.scores import Score
 from attnbook.vocabulary import IGNORED, Pairs, Vocabulary
@@ -505,7 +505,6 @@ class Seq2Seq(nn.Module):
         loss = cross_entropy(logits.transpose(1, 2), target, label_smoothing=smoothing)
         return loss.where((target != IGNORED).any(), 0.0)
 
-    @torch.no_grad()
     def translate(
         self,
         source: Int[Tensor, "batch source"],
@@ -514,7 +513,7 @@ class Seq2Seq(nn.Module):
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> Hypotheses:
-        """Translate by `beam_search`; a beam of 1 is greedy decoding.
+        """Translate by `beam_search`, without dropout; a beam of 1 is greedy decoding.
 
         Args:
             source: `[batch source]` token ids.
@@ -527,8 +526,9 @@ class Seq2Seq(nn.Module):
             wanted = f"at most {self.longest}, as many as there are learned positions"
             raise ValueError(f"max_len must be {wanted}, got {max_len}")
         vocab, step = self.decoder.vocab, self.decoder.step
-        state = self.decoder.start(self.read(source))
         bos = torch.full_like(source[:, :1], vocab.bos)
-        return beam_search(
-            step, state, bos, max_len, vocab, beam=beam, length_penalty=length_penalty
-        )
+        with evaluating(self):
+            state = self.decoder.start(self.read(source))
+            return beam_search(
+                step, state, bos, max_len, vocab, beam=beam, length_penalty=length_penalty
+            )

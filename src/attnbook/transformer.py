@@ -19,7 +19,7 @@ from attnbook.checks import (
     numbers,
 )
 from attnbook.config import TransformerConfig
-from attnbook.decoding import Hypotheses, State, beam_search
+from attnbook.decoding import Hypotheses, State, beam_search, evaluating
 from attnbook.masks import padding_mask
 from attnbook.positions import LearnedPositions, SinusoidalPositions, positions_of
 from attnbook.sampling import PLAIN, Samples, Sampling, Seed, Stop, sample
@@ -170,7 +170,14 @@ class TransformerEncoder(nn.Module):
         tokens: Int[Tensor, "batch token"],
         segments: Int[Tensor, "batch token"] | None = None,
     ) -> Float[Tensor, "batch token d_model"]:
-        """States of the words; those at padding mean nothing. `segments` as for `Stack`."""
+        """States of the words; those at padding mean nothing.
+
+        A token that is padding is never read, whatever else it is: texts to encode are words alone.
+
+        Args:
+            tokens: `[batch token]`.
+            segments: as for `Stack`.
+        """
         check_ids("tokens", tokens, len(self.vocab))
         mask, positions = padding_mask(tokens, self.vocab.pad), None
         late = (mask[:, 1:] & ~mask[:, :-1]).any()  # padding before a word, which does not count
@@ -284,7 +291,6 @@ class TransformerDecoder(nn.Module):
             return linear(states, self.stack.embedding.weight)
         return self.head(states)
 
-    @torch.no_grad()
     def generate(
         self,
         prompts: Int[Tensor, "batch token"],
@@ -294,31 +300,33 @@ class TransformerDecoder(nn.Module):
         beam: int = 1,
         length_penalty: float = 0.0,
     ) -> Hypotheses:
-        """Continue prompts by `beam_search`; a beam of 1 is greedy decoding.
+        """Continue prompts by `beam_search`, without dropout; a beam of 1 is greedy decoding.
 
         Args:
             prompts: `[batch token]`, those that are shorter filled up with padding on the left.
-            mask: `[batch token]` True at words. None: from the first that is no padding on. Needed
-                where padding is the start token too.
+            mask: `[batch token]` True at words. None: from the first that is no padding on; but
+                where padding is the start or end token too, all tokens are read.
             max_len, beam, length_penalty: as for `beam_search`.
 
         Raises:
             ValueError: if a prompt ends in padding, learned positions are too few for it and
-                max_len, or as `beam_search` does.
+                max_len, or as `beam_search` does; and if there is no mask where padding is the
+                start or end token too, and prompts begin with unequally many of it.
         """
         mask = self._words(prompts, max_len, mask)
         state = self.start()
-        if prompts.shape[1] > 1:
-            _, state = self.step(prompts[:, :-1], state, mask[:, :-1])
-        return beam_search(
-            self.step,
-            state,
-            prompts[:, -1:],
-            max_len,
-            self.vocab,
-            beam=beam,
-            length_penalty=length_penalty,
-        )
+        with evaluating(self):
+            if prompts.shape[1] > 1:
+                _, state = self.step(prompts[:, :-1], state, mask[:, :-1])
+            return beam_search(
+                self.step,
+                state,
+                prompts[:, -1:],
+                max_len,
+                self.vocab,
+                beam=beam,
+                length_penalty=length_penalty,
+            )
 
     def sample(
         self,
@@ -331,37 +339,47 @@ class TransformerDecoder(nn.Module):
         seed: Seed = 0,
         stop: Stop = (),
     ) -> Samples:
-        """Continue prompts by what is drawn.
+        """Continue prompts by what is drawn, without dropout.
 
         Args:
             prompts, mask: as for `generate`. An empty prompt is the start token alone.
             max_len, n, how, seed, stop: as for `sampling.sample`.
 
         Raises:
-            ValueError: if a prompt ends in padding, learned positions are too few for it and
-                max_len (other positions have no end), or as `sampling.sample` does.
+            ValueError: as `generate` does of prompts, mask and positions (those that are not
+                learned have no end), or as `sampling.sample` does.
         """
         mask = self._words(prompts, max_len, mask)
-        return sample(
-            self.step,
-            self.start(),
-            prompts,
-            max_len,
-            self.vocab,
-            n=n,
-            mask=mask,
-            how=how,
-            seed=seed,
-            stop=stop,
-        )
+        with evaluating(self):
+            return sample(
+                self.step,
+                self.start(),
+                prompts,
+                max_len,
+                self.vocab,
+                n=n,
+                mask=mask,
+                how=how,
+                seed=seed,
+                stop=stop,
+            )
 
     def _words(self, prompts: Tensor, max_len: int, mask: Tensor | None) -> Tensor:
         """Where prompts have words: what is no padding on their left."""
         check_ids("prompts", prompts, len(self.vocab))
-        alone = self.vocab.pad not in (self.vocab.bos, self.vocab.eos)
+        pad = self.vocab.pad
+        alone = pad not in (self.vocab.bos, self.vocab.eos)
         if mask is None:
-            mask = (prompts != self.vocab.pad).cumsum(1) > 0
-            mask[:, -1] |= not alone
+            mask = (prompts != pad).cumsum(1) > 0
+            if not alone:  # a token that the caller gave, or padding?
+                begin = (~mask).sum(1).unique().tolist()
+                if len(begin) > 1 and prompts.shape[1] > 1:
+                    raise ValueError(
+                        f"mask must say which tokens are padding where {self.vocab.tokens[pad]!r}"
+                        " is padding and a start or end token, and prompts begin with unequally"
+                        f" many of it, got no mask and {' or '.join(map(str, begin))}"
+                    )
+                mask = torch.ones_like(mask)
         check_mask(mask, prompts=(prompts, "batch token"), mask=(mask, "batch token"))
         if not mask[:, -1].all() or (alone and (prompts[:, -1] == self.vocab.pad).any()):
             raise ValueError("prompts must have their padding on the left, got some at the end")

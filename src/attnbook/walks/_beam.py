@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_whole
-from attnbook.decoding import Hypotheses, beam_search
+from attnbook.decoding import Hypotheses, beam_search, evaluating
 from attnbook.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text
 from attnbook.lettering import text_width
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and between two rows

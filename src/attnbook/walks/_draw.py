@@ -8,6 +8,7 @@ from torch import Tensor
 
 from attnbook import sampling
 from attnbook.checks import check_whole
+from attnbook.decoding import evaluating
 from attnbook.drawing import (
     DEEPEST,
     FAINTEST,
@@ -30,7 +31,6 @@ from attnbook.lettering import text_width
 from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1

@@ -1,32 +1,18 @@
 """Two texts as BERT reads them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnbook.bert import Bert, pack
+from attnbook.decoding import evaluating
 from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, text
 from attnbook.recording import Calls, calls
 from attnbook.tokenizers import WordPiece
 from attnbook.widgets import Drawing, Step
 
 SHOWN = 6  # numbers of each vector
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """No dropout and no gradients inside; afterwards each module is in the mode that it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def added(model: Bert, seen: Calls) -> dict[str, Tensor]:

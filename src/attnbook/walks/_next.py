@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
+from attnbook.decoding import evaluating
 from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, row, space, text
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks._input import evaluating, written_sum
+from attnbook.walks._input import written_sum
 from attnbook.widgets import Drawing, Step
 
 

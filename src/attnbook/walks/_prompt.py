@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from attnbook.checks import check_whole
+from attnbook.decoding import evaluating
 from attnbook.drawing import SMALL, Part, arrow, bars, box, cells, grid, row, space, text
 from attnbook.prompting import Wording
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
-from attnbook.walks._input import evaluating
 from attnbook.widgets import Drawing, Step
 
 ROOM = 340  # units: the width of the prompt

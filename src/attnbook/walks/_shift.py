@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
+from attnbook.decoding import evaluating
 from attnbook.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
 from attnbook.seq2seq import Seq2Seq
 from attnbook.vocabulary import Pairs
-from attnbook.walks._input import evaluating
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_whole
+from attnbook.decoding import evaluating
 from attnbook.drawing import (
     SMALL,
     Arrow,
@@ -22,7 +23,7 @@ from attnbook.drawing import (
 )
 from attnbook.recording import calls
 from attnbook.transformer import Transformer
-from attnbook.walks._input import evaluating, written_sum
+from attnbook.walks._input import written_sum
 from attnbook.walks._unrolled import spelled
 from attnbook.widgets import Drawing, Step
 

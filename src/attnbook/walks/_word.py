@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from attnbook.bert import Bert, pack
 from attnbook.checks import check_range, check_whole
+from attnbook.decoding import evaluating
 from attnbook.drawing import (
     SMALL,
     Part,
@@ -23,7 +24,7 @@ from attnbook.drawing import (
 )
 from attnbook.recording import calls
 from attnbook.tokenizers import WordPiece
-from attnbook.walks._input import SHOWN, added, evaluating, written_sum
+from attnbook.walks._input import SHOWN, added, written_sum
 from attnbook.widgets import Drawing, Step
 
 
