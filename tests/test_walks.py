@@ -267,7 +267,9 @@ def test_a_draw_shows_what_each_filter_leaves(
     kept = how(torch.tensor([logits]), torch.zeros(1, 0, dtype=torch.long))
     assert kept.isfinite().sum() == 7 - table[:7, -1].isnan().sum()
     strip = drawn(walk, "strip")[0]
-    assert strip.tolist() == pytest.approx(kept[kept.isfinite()].softmax(0).tolist(), abs=1e-6)
+    falling = kept[kept.isfinite()].softmax(0).sort(descending=True).values
+    assert strip.tolist() == pytest.approx(falling.tolist(), abs=1e-6)
+    assert "[side by side](strip), the likeliest first," in walk.steps[-3]["caption"]
     token = draw(kept, torch.tensor([number], dtype=torch.float64)).item()
     said = tokenizer.decode([int(token)]).replace(" ", "␣")
     assert f"The next token is [“{said}”](drawn)." in walk.steps[-1]["caption"]
