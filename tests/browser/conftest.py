@@ -40,6 +40,9 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# As in Firefox before 119: what a reader hears of an element stands in its attributes alone.
+NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
+  if (name.startsWith("aria") || name === "role") delete Element.prototype[name];"""
 
 
 @pytest.fixture(scope="session")
@@ -166,6 +169,7 @@ def page_factory(
         contexts.append(context)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         context.route("**/*", faults.route)
+        context.add_init_script(NO_REFLECTION)
         page = context.new_page()
         faults.watch(page)
         page.goto(address(str(url_or_path), scheme), wait_until="load")

@@ -1,5 +1,6 @@
 """PositionExplorer and RotaryDial in Chromium, on a built page: by pointer, touch and keyboard."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -314,8 +315,8 @@ def test_dial_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any])
     handle(dial, "k").focus()
     for _ in range(12):  # stops at length 2
         page.keyboard.press("ArrowUp")
-    x, y = dial.evaluate("""(root) => root.querySelector(".attn-handle.attn-k").ariaLabel
-        .match(/-?[0-9.]+/g).map(Number)""")
+    told = handle(dial, "k").get_attribute("aria-label") or ""
+    x, y = map(float, re.findall(r"-?[0-9.]+", told))
     assert 1.97 < np.hypot(x, y) <= 2
     assert texts(dial) == tells(q=(1.3, 0.5), k=(x, y))
     slider(dial, "angle θ").focus()

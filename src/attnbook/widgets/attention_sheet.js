@@ -191,7 +191,7 @@ function render({ model, el }) {
       });
       cells.forEach((row, i) => row.forEach((node, j) => {
         const label = `${named(block, i, j)}: ${node.textContent}`;
-        if (node.ariaLabel !== label) node.ariaLabel = label;
+        if (node.getAttribute("aria-label") !== label) node.setAttribute("aria-label", label);
       }));
     }
   }

@@ -5,7 +5,7 @@ import { format, fromSlider, grouped, share, toSlider, visible, within } from ".
 import { LAST_STEP, kAt, stepOf } from "./playground_row.js";
 import { makeDraw, makeText } from "./playground_view.js";
 import { slider } from "./plot.js";
-import { button, h, keepFocus, live, onceAFrame, put, stateControls, token } from "./ui.js";
+import { button, disable, h, keepFocus, live, onceAFrame, put, stateControls, token } from "./ui.js";
 
 const FILTERS = ["temperature", "top_k", "top_p", "min_p"], PATIENCE = 4000, MOST = 40; // ms for a kernel; its answers
 
@@ -102,7 +102,7 @@ function render({ model, el }) {
     for (const id of here) names[id] ??= `⟨${id}⟩`;
     text.draw({ ids, pieces: ids.map((id) => (nameOf(id).startsWith("\\x") ? "" : nameOf(id))), prompt: prompt.length },
       names, ids.length);
-    back.ariaDisabled = anew.ariaDisabled = !here.length;
+    for (const node of [back, anew]) disable(node, !here.length);
     shown.hidden = !known;
     if (known) drawPlace(known);
     else view = null;
@@ -118,7 +118,7 @@ function render({ model, el }) {
     const stored = known.exact ? null : new Set(branches(tree, path()));
     bars.draw(view, stored);
     fell.draw(view);
-    take.ariaDisabled = drawn.which === undefined;
+    disable(take, drawn.which === undefined);
     if (drawn.which === undefined) {
       wonder();
       said.textContent = `The number ${format(view.number)} falls among the ${grouped(size - sizes.keep)} others: `

@@ -1,6 +1,6 @@
 // Drawing: a picture of named parts, still, or walked through in steps.
 import { within } from "./math.js";
-import { button, h, isTheirs, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, disable, h, isTheirs, live, onceAFrame, put, stateControls } from "./ui.js";
 
 // A caption as [text, words, part, text, words, part, ..., text]: "[words](part)" marks words that stand for a part.
 export const pieces = (caption) => caption.split(/\[([^[\]]+)\]\(([\w.*-]+)\)/);
@@ -185,8 +185,8 @@ function render({ model, el }) {
       node.classList.toggle("attn-here", i === n);
       node.classList.toggle("attn-waits", waits(i));
     });
-    back.ariaDisabled = n === 0;
-    next.ariaDisabled = n === steps.length - 1 && !waits(n);
+    disable(back, n === 0);
+    disable(next, n === steps.length - 1 && !waits(n));
     play.textContent = timer ? "Pause" : "Play";
     slider.value = n + 1;
     slider.setAttribute("aria-valuetext", `step ${n + 1} of ${steps.length}`);

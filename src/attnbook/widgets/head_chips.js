@@ -2,7 +2,7 @@
 import { format, ramp, within } from "./math.js";
 import { playing } from "./play.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "./plot.js";
-import { h, isDark, live, onceAFrame, put, select, stateControls } from "./ui.js";
+import { disable, h, isDark, live, onceAFrame, put, select, stateControls } from "./ui.js";
 
 const PAUSE = 350; // milliseconds: a checkpoint on play
 
@@ -124,7 +124,7 @@ function render({ model, el }) {
     const spoken = `step ${steps[n]}, loss ${format(losses[n], 2)}, right ${format(share(n, off), 2)}`;
     time.set(n, String(steps[n]), spoken);
     instead.list.selectedIndex = Number(model.get("mean"));
-    all.ariaDisabled = !off.length; // disabled, it would lose the focus
+    disable(all, !off.length); // disabled, it would lose the focus
   }
   const ask = onceAFrame(draw);
 

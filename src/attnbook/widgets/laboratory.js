@@ -8,7 +8,7 @@ import { choices, settled, TASKS } from "./laboratory_settings.js";
 import { download, makeBets, makeControls, makeLedger } from "./laboratory_table.js";
 import { drawAnswer, makeChart, makeMaps } from "./laboratory_view.js";
 import { format, grouped } from "./math.js";
-import { button, h, keepFocus, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, disable, h, keepFocus, live, onceAFrame, put, stateControls } from "./ui.js";
 
 const SLICE = 80, LOOKS = 300; // ms of training between two answers of a worker, and between two looks into the model
 const SEEDS = 5, SHOWN = 4; // of a band; earlier runs in the chart
@@ -194,8 +194,8 @@ function render({ model, el }) {
       : "Press Run: a small Transformer learns here, in your page, from examples alone.";
     controls.draw(settings);
     go.textContent = !running ? "Run" : active.paused ? "Continue" : "Pause";
-    step.ariaDisabled = running && (!active.paused || active.students.length > 1);
-    five.ariaDisabled = running;
+    disable(step, running && (!active.paused || active.students.length > 1));
+    disable(five, running);
     [halt.hidden, text.hidden, kept.hidden] = [!running, settings.task !== "text", !runs.length];
     if (text !== document.activeElement && text.value !== model.get("text")) text.value = model.get("text");
     if (item !== document.activeElement) item.value = items[settings.task];

@@ -5,7 +5,7 @@ import { LAST_STEP, branch, kAt, merged, outlook, stepOf, surprises } from "./pl
 import { makeInside, makePlaces } from "./playground_inside.js";
 import { makeBars, makeDraw, makeText } from "./playground_view.js";
 import { slider } from "./plot.js";
-import { button, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
+import { button, disable, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "./ui.js";
 
 const LETTERS = 500, BRANCHES = 4; // of a prompt; that are kept
 const PACES = [["4 tokens a second", 4], ["15 a second", 15], ["as fast as it can", Infinity]];
@@ -191,9 +191,9 @@ function render({ model, el }) {
     go.textContent = writing ? "Stop" : "Write";
     text.disabled = other.disabled = seed.disabled = !live;
     if (!seed.matches(":focus")) seed.value = model.get("seed");
-    go.ariaDisabled = !live || (full() && !writing);
-    one.ariaDisabled = !live || writing || full();
-    back.ariaDisabled = !live || !model.get("written").length;
+    disable(go, !live || (full() && !writing));
+    disable(one, !live || writing || full());
+    disable(back, !live || !model.get("written").length);
     for (const { node } of Object.values(filters)) node.querySelector("input").disabled = !live;
     const open = model.get("unfolded"), bits = live && open.includes("places") ? surprises(row) : null;
     for (const name of Object.keys(FOLDS)) folds[name].open = open.includes(name);

@@ -1,7 +1,7 @@
 // Quiz: one question at a time, a reason for each choice, and a score that the reader's browser keeps.
 import { hash } from "./engine/random.js";
 import { within } from "./math.js";
-import { button, h, live, onceAFrame, put, stateControls } from "./ui.js";
+import { button, disable, h, live, onceAFrame, put, stateControls } from "./ui.js";
 
 function render({ model, el }) {
   const title = model.get("title"), questions = model.get("questions"), last = questions.length - 1;
@@ -91,8 +91,8 @@ function render({ model, el }) {
     const on = answered && looked >= 0 ? looked : mine;
     verdict.replaceChildren(...(answered ? [h("b", {}, on === question.right ? "Right." : "Wrong."),
       ` ${question.why[on]}`] : []));
-    back.ariaDisabled = n === 0;
-    next.ariaDisabled = n === last;
+    disable(back, n === 0);
+    disable(next, n === last);
   }
   const redraw = onceAFrame(draw);
 

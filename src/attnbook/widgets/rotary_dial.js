@@ -3,7 +3,7 @@ import { format, within } from "./math.js";
 import { playing } from "./play.js";
 import { axis, curve, dot, move, plot, slider, trace } from "./plot.js";
 import { inner, positioned, spread } from "./positions.js";
-import { button, h, isTheirs, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
+import { button, disable, h, isTheirs, live, onceAFrame, put, select, stateControls, svg } from "./ui.js";
 
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
 const PACE = 450; // milliseconds a position
@@ -128,8 +128,8 @@ function render({ model, el }) {
     mode.list.selectedIndex = MODES.indexOf(way);
     places.forEach((place, n) => place.set(positions()[n], String(positions()[n])));
     theta.set(turn, `${format(turn, 2)} rad`, `${format(turn, 2)} radians, ${degrees(turn)} a position`);
-    together[0].ariaDisabled = Math.max(i, j) === LAST;
-    together[1].ariaDisabled = Math.min(i, j) === 0;
+    disable(together[0], Math.max(i, j) === LAST);
+    disable(together[1], Math.min(i, j) === 0);
     play.node.disabled = Math.abs(i - j) === LAST;
     drawAngle(now);
     const apart = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie apart, on either side

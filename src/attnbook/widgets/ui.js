@@ -20,9 +20,11 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
-// A button that can do nothing says so by `ariaDisabled`: disabled, it would lose the focus, and the keys with it.
+// A button that can do nothing says so and takes no press: by its attribute, as Firefox before 119 has no property for
+// it, and not `disabled`, with which it would lose the focus, and the keys with it.
+export const disable = (node, is) => node.setAttribute("aria-disabled", Boolean(is));
 export function button(text, onclick, className = "") {
-  const press = () => node.ariaDisabled === "true" || onclick();
+  const press = () => node.getAttribute("aria-disabled") === "true" || onclick();
   const node = h("button", { type: "button", className, onclick: press }, text);
   return node;
 }
