@@ -150,8 +150,8 @@ class Worker {
   }
   postMessage(message) { this.asked.push(message); }
   terminate() { this.ended = true; }
-  answer(fields) {
-    this.onmessage({ data: { number: this.asked.at(-1).number, ...fields } });
+  answer(fields, message = this.asked.at(-1)) {
+    this.onmessage({ data: { number: message.number, ...fields } });
     return new Promise((done) => setTimeout(done));
   }
 }
@@ -184,5 +184,27 @@ test("an error of the worker comes to who asked, and the next question is asked 
   const lost = [client.call("load"), client.call("load")].map((call) => call.catch((error) => error.message));
   worker.onerror({ message: "" });
   assert.deepEqual(await Promise.all(lost), Array(2).fill("the worker did not start"));
+  client.stop();
+});
+
+test("a worker that died is started again by the next question, and what it says late is not heard", async () => {
+  const client = start("// a worker"), dead = Worker.made.at(-1);
+  const opened = client.open(() => ["load", "weights"]);
+  await dead.answer({ result: "said" });
+  assert.equal(await opened, "said");
+  const lost = client.call("answer", "a").catch((error) => error.message);
+  dead.onerror({ message: "out of memory" });
+  assert.equal(await lost, "out of memory");
+  assert.ok(dead.ended);
+  assert.equal(Worker.made.at(-1), dead); // not before somebody asks
+  await dead.answer({ result: "late" });
+
+  const next = client.call("answer", "b"), worker = Worker.made.at(-1);
+  assert.notEqual(worker, dead);
+  assert.deepEqual([worker.address, worker.asked.map(({ name, given }) => [name, given])],
+    [dead.address, [["load", "weights"]]]);
+  await worker.answer({ result: "said" });
+  await worker.answer({ result: "fine" });
+  assert.equal(await next, "fine");
   client.stop();
 });

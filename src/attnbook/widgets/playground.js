@@ -81,7 +81,7 @@ function render({ model, el }) {
   async function step(save = true) {
     if (!names || full()) return;
     if (model.get("place") >= 0) model.set("place", -1);
-    await question();
+    if (!(await question())) return halt();
     const { drawn } = now();
     model.set("written", [...model.get("written"), drawn.which]);
     if (save) model.save_changes();
@@ -168,10 +168,9 @@ function render({ model, el }) {
     asked = key;
     const known = row.places.length ? row.ids : [];
     pending = engine.newest("answer", { text: words, written, known }).then((found) => {
-      if (!found) return;
-      row = merged(row, found);
-      ask();
-    });
+      if (found) { row = merged(row, found); ask(); }
+      return true;
+    }, () => { asked = ""; }); // the status says why
     return pending;
   }
 

@@ -1,28 +1,43 @@
 // A worker of the page, and questions to it. `source` is the text of its script, since a worker can't be loaded by its
-// address from a page that was opened as a file, nor from a notebook.
+// address from a page that was opened as a file, nor from a notebook. One that died is started again by the next call.
 export function start(source) {
-  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  const worker = new Worker(address), waiting = new Map();
-  let last = 0, busy = false, next = null, broken; // next: gives the question that waits its turn
+  const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" })), waiting = new Map();
+  let worker = begin(), first, last = 0, busy = false, next = null; // next: gives the question that waits its turn
 
-  worker.onmessage = ({ data: { number, result, error } }) => {
-    const { done, failed } = waiting.get(number);
-    waiting.delete(number);
-    error === undefined ? done(result) : failed(new Error(error));
-  };
-  worker.onerror = (event) => {
-    broken = new Error(event.message || "the worker did not start");
-    for (const { failed } of waiting.values()) failed(broken);
-    waiting.clear();
-  };
+  function begin() {
+    const mine = new Worker(address);
+    mine.onmessage = ({ data: { number, result, error } }) => {
+      const asked = waiting.get(number); // nothing, of an answer that comes after an error
+      waiting.delete(number);
+      if (error === undefined) asked?.done(result);
+      else asked?.failed(new Error(error));
+    };
+    mine.onerror = (event) => {
+      mine.terminate();
+      worker = null;
+      const broken = new Error(event.message || "the worker did not start");
+      for (const { failed } of waiting.values()) failed(broken);
+      waiting.clear();
+    };
+    return mine;
+  }
 
   // One call of the worker: a promise of what it gives back. Buffers in `moved` are handed over, not copied.
-  function call(name, given, moved = []) {
+  async function call(name, given, moved = []) {
+    if (!worker) {
+      worker = begin();
+      if (first) await first();
+    }
     return new Promise((done, failed) => {
-      if (broken) return failed(broken);
       waiting.set(++last, { done, failed });
       worker.postMessage({ number: last, name, given }, moved);
     });
+  }
+
+  // The call that a worker needs before others: a new one gets it again. `make` gives its arguments.
+  function open(make) {
+    first = () => call(...make());
+    return first();
   }
 
   // As `call`, for questions that come faster than answers: while one is answered only the newest waits. Who asked
@@ -43,8 +58,8 @@ export function start(source) {
   }
 
   function stop() {
-    worker.terminate();
+    worker?.terminate();
     URL.revokeObjectURL(address);
   }
-  return { call, newest, stop };
+  return { call, newest, open, stop };
 }

@@ -4,7 +4,7 @@ export function serve(calls) {
     try {
       globalThis.postMessage({ number, result: calls[name](given) });
     } catch (error) {
-      globalThis.postMessage({ number, error: String(error.message ?? error) });
+      globalThis.postMessage({ number, error: String(error?.message ?? error) });
     }
   };
 }
