@@ -3,7 +3,7 @@
 // among them, which a heading of the page may have. There is no require.js: bertviz's script is
 // handed jQuery and d3 that look into that root.
 (() => {
-  const FOLDER = new URL("bertviz/", document.currentScript.src);
+  const scripts = globalThis.attnbookScripts;
   const STYLE = `
     :host { color: var(--pst-color-text-base); font: 0.95rem var(--book-sans); }
     #vis { overflow: auto hidden; }
@@ -27,18 +27,12 @@
     :focus-visible { outline: 2px solid var(--pst-color-primary); outline-offset: 1px; }
     @media print { #vis { overflow: visible; } svg { width: 100% !important; } span { display: none; } }`;
 
-  const files = new Map();
-  function load(name) {
-    const arrived = (done, failed) => {
-      const script = document.createElement("script");
-      script.src = new URL(name, FOLDER);
-      script.onload = done;
-      script.onerror = () => failed(new Error(`its script, ${name}, did not arrive`));
-      document.head.append(script);
-    };
-    if (!files.has(name)) files.set(name, new Promise(arrived));
-    return files.get(name);
-  }
+  // What a script brings: its library, or the views of its file.
+  const here = (host, name) => () =>
+    name.startsWith("d3-") ? globalThis.d3
+    : name.startsWith("jquery-") ? globalThis.jQuery
+    : globalThis.attnbookBertviz?.[host.dataset.view];
+  const load = (host, name) => scripts.load(`bertviz/${name}`, here(host, name));
 
   // bertviz leaves its squares and pictures to the mouse: they get a name, a role and keys.
   function operate(host, root, { layers, heads }) {
@@ -112,21 +106,23 @@
     operate(host, root, view);
   }
 
-  async function show(host) {
+  async function show(host, instead) {
     const stage = document.createElement("div");
     try {
-      await Promise.all(host.dataset.scripts.split(" ").map(load));
+      await Promise.all(host.dataset.scripts.split(" ").map((name) => load(host, name)));
       host.append(stage);
       draw(host, stage);
       host.replaceChildren(stage);
     } catch (error) {
       console.warn("attnbook:", error);
       stage.remove();
+      instead?.remove();
       const note = document.createElement("p");
       note.className = "widget-failed";
       note.setAttribute("role", "status");
       note.textContent = `This view could not be drawn in your browser: ${error.message}.`;
       host.append(note);
+      if (error.lost) scripts.offer(note, () => show(host, note));
     }
     host.dataset.ready = "";
   }

@@ -5,6 +5,7 @@
 // is drawn when the parser has got there, not when the rest of a long chapter has come and been set.
 (() => {
   const KIND = "application/vnd.jupyter.widget-";
+  const scripts = globalThis.attnbookScripts;
 
   const bytes = (text) => {
     if (Uint8Array.fromBase64) return new DataView(Uint8Array.fromBase64(text).buffer); // ten times as fast
@@ -15,24 +16,17 @@
   };
 
   // Weights that a widget asks its kernel for by a message: here one script has them, fetched only then.
-  const FOLDER = new URL("weights/", document.currentScript.src);
   const weights = new Map();
-  function fetchWeights(name) {
-    const arrived = (done, failed) => {
-      const script = document.createElement("script");
-      script.src = new URL(`${name}.js`, FOLDER);
-      script.onload = () => done(bytes(globalThis.attnbookWeights[name]));
-      script.onerror = () => failed(new Error(`their script, weights/${name}.js, did not arrive`));
-      document.head.append(script);
-    };
-    if (!weights.has(name)) weights.set(name, new Promise(arrived));
+  async function fetchWeights(name) {
+    const text = () => globalThis.attnbookWeights?.[name];
+    if (!text()) await scripts.load(`weights/${name}.js`, text);
+    if (!weights.has(name)) weights.set(name, bytes(text()));
     return weights.get(name);
   }
 
   class Model {
     #state;
     #listeners = new Map();
-    #pending = new Set();
 
     constructor({ state, buffers = [] }) {
       this.#state = { ...state };
@@ -76,14 +70,18 @@
     }
   }
 
+  const sourceOf = (name) => globalThis.attnbookWidgets?.[name];
   const modules = new Map();
   function definition(name) {
-    if (!modules.has(name)) modules.set(name, load(name));
+    if (!modules.has(name)) {
+      modules.set(name, load(name));
+      modules.get(name).catch(() => sourceOf(name) || modules.delete(name));
+    }
     return modules.get(name);
   }
   async function load(name) {
-    const source = globalThis.attnbookWidgets?.[name];
-    if (!source) throw new Error(`its script, widgets/${name}.js, did not arrive`);
+    if (!sourceOf(name)) await scripts.load(`widgets/${name}.js`, () => sourceOf(name));
+    const source = sourceOf(name);
     const style = document.createElement("style");
     style.textContent = source.css;
     document.head.append(style);
@@ -114,7 +112,7 @@
   }
 
   // In place of a widget that cannot start: what happened, and the stored picture.
-  function apologise(host, error) {
+  function apology(host, error) {
     console.warn("attnbook:", error);
     const note = document.createElement("p");
     note.className = "widget-failed";
@@ -122,26 +120,33 @@
     const reason = error instanceof Error ? error.message : String(error);
     note.textContent =
       "This interactive figure could not start in your browser, so here is a picture of it. " +
-      `Reloading the page or a newer browser may help. (The browser says: ${reason})`;
+      (error?.lost ? "" : "Reloading the page or a newer browser may help. ") +
+      `(The browser says: ${reason})`;
     const spare = document.createElement("div");
     spare.innerHTML = host.querySelector("noscript")?.textContent ?? "";
-    host.replaceChildren(note, ...spare.childNodes);
+    return [note, ...spare.childNodes];
   }
 
-  async function show(host) {
+  async function show(host, instead = []) {
     const el = document.createElement("div");
     el.className = "attnbook-widget";
     el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
+    const clear = () => instead.forEach((node) => node.remove());
     try {
       const view = host.querySelector(`script[type="${KIND}view+json"]`);
       const { model_id: id } = JSON.parse(view.textContent);
       if (!recordOf(id)) throw new Error("its stored state is not on this page");
       const widget = await definition(host.dataset.widget);
       const model = await modelOf(id, widget);
+      clear();
       host.append(el);
       await widget.render({ model, el });
     } catch (error) {
-      apologise(host, error);
+      clear();
+      el.remove();
+      const [note, ...picture] = apology(host, error);
+      host.append(note, ...picture);
+      if (error?.lost) scripts.offer(note, () => show(host, [note, ...picture]));
     }
     host.dataset.ready = "";
   }

@@ -15,7 +15,7 @@ import pytest
 from bertviz import head_view
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.widget_pages import everywhere, serious
 from tests.helpers.minibook import build_book, write_mini_book
@@ -299,8 +299,14 @@ def test_a_script_that_does_not_arrive(open_page: Callable[..., Page], faults) -
     page = open_page()
     page.route("**/d3-*.js", lambda route: route.abort())
     note = drawn(page, FIRST).get_by_role("status")
-    assert "d3-5.7.0.js, did not arrive" in note.inner_text()
+    expect(note).to_contain_text("d3-5.7.0.js, did not arrive")
     assert host(page, FIRST).get_by_text("head view of 3 layers").is_visible()
+    note.get_by_role("button", name="Try again").click()
+    expect(note.get_by_role("button", name="Try again")).to_be_enabled()  # in vain
+    page.unroute_all()
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(host(page, FIRST).locator("#attention line").first).to_be_attached()
+    expect(note).to_have_count(0)
     faults.clear()
 
 

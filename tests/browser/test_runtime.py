@@ -6,9 +6,10 @@ from pathlib import Path
 import anywidget
 import pytest
 import traitlets
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page, Route, expect
 
-from tests.browser.widget_pages import until
+from tests.browser.conftest import Faults
+from tests.browser.widget_pages import settle, until
 
 HOSTILE = "</script><img src=x onerror=document.title='hacked'><!--"
 
@@ -109,12 +110,64 @@ def test_drawn_before_the_page_has_come(path: Path, page_factory: Callable[..., 
     page.wait_for_function("document.querySelectorAll('.widget-view[data-ready]').length == 5")
 
 
-def test_missing_script(path: Path, page_factory: Callable[..., Page], faults) -> None:
+def press(page: Page) -> None:
+    for _ in range(3):
+        page.get_by_role("button", name="Try again").first.press("Enter")
+        assert page.evaluate("document.activeElement.className") == "widget-view"
+        expect(page.locator(".widget-view:focus b")).to_be_visible()
+
+
+def come_near(page: Page) -> None:
+    page.evaluate("document.querySelector('article').style.paddingTop = '5000px'")
+    settle(page, 3)  # all are seen to be away
+    for n in (0, 2, 4):
+        page.locator(".widget-view").nth(n).scroll_into_view_if_needed()
+
+
+def come_online(page: Page) -> None:
+    page.evaluate("dispatchEvent(new Event('online'))")
+
+
+LOST: list[Callable[[Route], None]] = [
+    lambda route: route.abort(),  # and a gate to the network, which answers for everybody
+    lambda route: route.fulfill(body="<p>Log in</p>", content_type="text/javascript"),
+]
+
+
+@pytest.mark.parametrize("lose", LOST, ids=["lost", "gate"])
+@pytest.mark.parametrize("again", [press, come_near, come_online])
+def test_a_lost_script_is_asked_for_again(
+    path: Path,
+    page_factory: Callable[..., Page],
+    faults: Faults,
+    again: Callable[[Page], None],
+    lose: Callable[[Route], None],
+) -> None:
     page = page_factory(path)
-    page.route("**/widgets/Counter.js*", lambda route: route.abort())
+    page.route("**/widgets/Counter.js*", lose)
     page.reload()
     page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
-    assert page.get_by_text("widgets/Counter.js, did not arrive").count() == 3
+    notes = page.get_by_text("widgets/Counter.js, did not arrive")
+    assert notes.count() == 3
+    assert page.locator(".widget-view > figure img[alt='a counter']").count() == 5
+    page.get_by_role("button", name="Try again").first.click()
+    expect(page.get_by_role("button", name="Try again")).to_have_count(3)  # in vain
+    page.unroute_all()
+    again(page)
+    labels = page.locator(".attnbook-widget b")
+    expect(labels).to_have_text([f"{HOSTILE} {n} 263" for n in (3, 3, 8)])
+    expect(notes).to_have_count(0)
+    assert page.locator(".widget-view > figure").count() == 2  # of those that are broken
+    faults.clear()
+
+
+def test_a_script_that_is_lost_once_is_not_missed(
+    path: Path, page_factory: Callable[..., Page], faults: Faults
+) -> None:
+    page = page_factory(path)
+    page.route("**/widgets/Counter.js*", lambda route: route.abort(), times=1)
+    page.reload()
+    expect(page.locator(".attnbook-widget b")).to_have_count(3)
     faults.clear()
 
 

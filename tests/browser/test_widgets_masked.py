@@ -228,17 +228,56 @@ def test_weights_come_when_it_is_scrolled_to(open_page: Callable[..., Page]) -> 
     assert [url.split("/_static/")[1] for url in asked if "weights/" in url] == [SCRIPT]
 
 
+def press(page: Page, view: Locator) -> None:
+    view.get_by_role("button", name="Try again").click()
+
+
+def come_near(page: Page, view: Locator) -> None:
+    page.evaluate("scrollTo(0, 0)")
+    settle(page, 3)  # it is seen to be away
+    view.scroll_into_view_if_needed()
+
+
+def come_online(page: Page, view: Locator) -> None:
+    page.evaluate("dispatchEvent(new Event('online'))")
+
+
+@pytest.mark.parametrize("again", [press, come_near, come_online])
 def test_without_weights_the_stored_answer_stays(
-    open_page: Callable[..., Page], faults: Faults
+    open_page: Callable[..., Page], faults: Faults, again: Callable[[Page, Locator], None]
 ) -> None:
     page = open_page(ready=False)
     page.route(f"**/{SCRIPT}", lambda route: route.abort())
     view = found(page)
     view.scroll_into_view_if_needed()
-    said = view.get_by_text("The model could not start: their script, weights/tiny.js, did not")
+    said = view.get_by_text("The model could not start: its script, weights/tiny.js, did not")
     expect(said).to_contain_text("Until then this is the stored answer.")
     shows(view, masked())
     assert view.get_by_role("textbox").is_disabled()
     view.get_by_role("slider", name="words shown").press("End")
     shows(view, masked(top=20))
+    page.unroute_all()
+    again(page, view)
+    view.locator(READY).wait_for()
+    expect(said).to_have_count(0)
+    view.get_by_role("button", name="the", exact=True).click()
+    shows(view, masked(masks=(3, 4), top=20))
     faults.clear()
+
+
+def test_a_worker_that_dies_is_started_again(open_page: Callable[..., Page]) -> None:
+    page = open_page(ready=False)
+    page.add_init_script(
+        "Worker = class extends Worker { constructor(from) { super(from); window.last = this; } }"
+    )
+    page.reload()
+    view = found(page)
+    view.scroll_into_view_if_needed()
+    view.locator(READY).wait_for()
+    page.evaluate("() => { last.postMessage = () => last.onerror({ message: 'no memory' }); }")
+    view.get_by_role("button", name="the", exact=True).click()
+    said = view.get_by_text("The model gave no answer: no memory. It is asked again when you")
+    expect(said).to_be_visible()
+    view.get_by_role("button", name="we", exact=True).click()
+    shows(view, masked(masks=(0, 3, 4)))
+    expect(said).to_have_count(0)

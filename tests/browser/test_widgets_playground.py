@@ -324,7 +324,7 @@ def test_without_weights_the_stored_answer_stays(
     page.route(f"**/weights/{NAME}.js", lambda route: route.abort())
     page.reload()
     view = widget(page, 0)
-    said = view.get_by_text("The model could not start: their script")
+    said = view.get_by_text("The model could not start: its script")
     expect(said).to_contain_text("Until then this is the stored answer.")
     shows(view, playground())
     for name in ("Write", "Step", "Back", "Another number"):

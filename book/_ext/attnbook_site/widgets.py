@@ -15,7 +15,6 @@ puts a chapter's widget on another page.
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterable
 from functools import partial
 from html import escape
@@ -36,7 +35,7 @@ from .places import EXT, WIDGETS
 from .stored import STATE, VIEW, NotStoredError, StoredWidget
 
 LOGGER = logging.getLogger(__name__)
-RUNTIME = "static-widgets.js"
+RUNTIME, LATE = "static-widgets.js", "late-scripts.js"
 SVG, STILL = "image/svg+xml", "draw-still"  # how a drawing without steps is stored
 VIEW_START = '<div class="widget-view"'
 
@@ -195,13 +194,17 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def placed(script: str) -> Callable[[Sphinx], None]:
-    """Puts a script in place before pages are written, so that its address carries a checksum."""
+    """Puts a script in place before pages are written, so that its address carries a checksum.
+
+    Before it stands what fetches scripts late, in the same file, as one request more takes longer.
+    """
 
     def place(app: Sphinx) -> None:
         if app.builder.format == "html":
             static = Path(app.outdir) / "_static"
             static.mkdir(parents=True, exist_ok=True)
-            shutil.copy(EXT / script, static / script)
+            text = "".join((EXT / name).read_text("utf-8") for name in (LATE, script))
+            (static / script).write_text(text, encoding="utf-8")
 
     return place
 
