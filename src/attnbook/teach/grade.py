@@ -6,30 +6,29 @@ So nothing that a student's code does to Python can make a check pass.
 """
 
 import argparse
-import csv
-import hashlib
-import html
 import io
-import json
 import os
 import random
 import signal
 import sys
 import time
-import unicodedata
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stdout, suppress
-from dataclasses import asdict, dataclass
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from attnbook import files
+from attnbook.teach import records, report
+from attnbook.teach.exhibit import Exhibit
+from attnbook.teach.handed_in import HandedIn, handed_in
 from attnbook.teach.judging import AnswerError
+from attnbook.teach.overview import overview
+from attnbook.teach.report import NOT_ANSWERED, Graded, Mark
 from attnbook.teach.sandbox import follow
 from attnbook.teach.student import SECONDS, Nursery, Student
 from attnbook.teach.submission import (
@@ -37,47 +36,15 @@ from attnbook.teach.submission import (
     RefusedError,
     Shell,
     answers,
+    cells,
     python,
     reference,
-    submissions,
+    work,
 )
 from attnbook.teach.wire import GoneError, RaisedError
 
 WALLS = ("network", "processes", "files", "disk")
 TURNS = 2  # times that each task may take all its seconds
-LONGEST = 2000  # letters of a message
-STYLE = """
-:root { color-scheme: light dark }
-body { font: 16px/1.5 system-ui; margin: 1em auto; max-width: 50em; padding: 0 1em }
-td, th { text-align: left; vertical-align: top; padding: 0.4em }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 }
-"""
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
-
-
-@dataclass
-class Mark:
-    """What a task got: points of `most`, and what its student is told."""
-
-    task: str
-    points: float | None  # None: a person has to read it
-    most: float
-    said: str
-
-
-@dataclass
-class Graded:
-    """A student's marks, or why there are none."""
-
-    student: str
-    marks: list[Mark]
-    refused: str
-    walls: list[str]
-    seconds: float
-
-    @property
-    def points(self) -> float:
-        return float(sum(mark.points or 0 for mark in self.marks))
 
 
 class Sitting:
@@ -108,8 +75,7 @@ class Sitting:
                 done.append(cell)
                 self._run(cell, done)
             if task.reader:
-                said = "\n".join(self.cells.get(task.name, []))
-                yield Mark(task.name, None, task.points, _clean(said))
+                yield Mark(task.name, None, task.points, "")
             else:
                 yield self._judge(task, names, done)
                 done.append(task.name)  # the student's own cells behind the check
@@ -167,15 +133,7 @@ class Sitting:
         except Exception as error:  # a check met what it did not expect
             said = f"the check could not use your answer: {type(error).__name__}: {error}"
         told = [self.failed[cell] for cell in task.answers if cell in self.failed and not points]
-        return Mark(task.name, points, task.points, _clean("\n".join([*told, said])))
-
-
-def _clean(said: str) -> str:
-    """What can be written to a file, and read on a page or a screen."""
-    return "".join(
-        "?" if unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter
-        for letter in said[:LONGEST]
-    ).strip()
+        return Mark(task.name, points, task.points, report.said("\n".join([*told, said])))
 
 
 def _seed() -> None:
@@ -187,16 +145,25 @@ def _seed() -> None:
 def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds: float) -> Graded:
     """Grade one notebook; whatever is in it, there is a result."""
     begin, found, walls, refused = time.perf_counter(), [], [], ""
+    shown = dict[str, str]()
     try:
-        sitting = Sitting(known, answers(path, known), nursery, seconds)
+        theirs = cells(path)
+        sitting = Sitting(known, answers(theirs, known), nursery, seconds)
         try:
             walls = sitting.student.walls
             found = list(sitting.marks())
         finally:
             sitting.student.end()
+        exhibit, wrote = Exhibit(path.name), work(theirs, known)
+        shown = {task: exhibit.show(each) for task, each in wrote.items()}
+        elsewhere = any(not cell.code for each in wrote.values() for cell in each)
+        for mark in found:
+            if mark.points is None and not wrote[mark.task] and not elsewhere:
+                mark.points, mark.said = 0.0, NOT_ANSWERED
     except RefusedError as why:
-        refused = _clean(f"{path.name}: {why}")
-    return Graded(student, found, refused, walls, round(time.perf_counter() - begin, 1))
+        refused = report.said(f"{path.name}: {why}")
+    took = round(time.perf_counter() - begin, 1)
+    return Graded(student, found, refused, walls, took, shown=shown)
 
 
 _here: dict[str, Nursery] = {}  # of this process
@@ -208,30 +175,25 @@ def _worker() -> None:
     follow()
 
 
-def _one(student: str, path: Path, where: Path, out: Path, seconds: float) -> Graded:
+def _one(student: str, path: Path, where: Path, seconds: float) -> Graded:
     known = reference(where)
     for last in (False, True):
         if "nursery" not in _here:
             _here["nursery"] = Nursery().__enter__()
         try:
-            graded = grade(student, path, known, _here["nursery"], seconds)
+            return grade(student, path, known, _here["nursery"], seconds)
         except GoneError:  # the nursery itself was hurt: another one, once
             _here.pop("nursery").__exit__(None, None, None)
             if last:
                 raise
-        else:
-            _store(out, known.name, graded, _digest(seconds, path, where))
-            return graded
     raise AssertionError
 
 
-def _all(
-    todo: dict[str, Path], where: Path, out: Path, seconds: float, jobs: int
-) -> Iterator[Graded]:
+def _all(todo: dict[str, Path], where: Path, seconds: float, jobs: int) -> Iterator[Graded]:
     """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
     again: list[str] = []
     pool = ProcessPoolExecutor(jobs, initializer=_worker)
-    tried = {pool.submit(_one, who, path, where, out, seconds): who for who, path in todo.items()}
+    tried = {pool.submit(_one, who, path, where, seconds): who for who, path in todo.items()}
     for job in as_completed(tried):
         try:
             yield job.result()
@@ -240,82 +202,24 @@ def _all(
                 again.append(tried[job])
                 continue
             why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-            yield Graded(tried[job], [], _clean(why), [], 0.0)
+            why = report.said(f"needs a person: {why}")
+            yield Graded(tried[job], [], "", [], 0.0, failed=why)
     pool.shutdown()
     for student in again:
-        yield from _all({student: todo[student]}, where, out, seconds, 1)
+        yield from _all({student: todo[student]}, where, seconds, 1)
 
 
-def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
-    with files.whole(out / name / f"{graded.student}.html") as page:
-        page.write_text(feedback(name, graded), "utf-8")
-    with files.whole(out / name / f"{graded.student}.json") as record:
-        record.write_text(json.dumps({"digest": digest, **asdict(graded)}), "utf-8")
-
-
-def _digest(seconds: float, *paths: Path) -> str:
-    """What a result depends on: the time, the notebooks, and the checks and the grader itself."""
-    seen = hashlib.sha256(str(seconds).encode())
-    for path in [*paths, *sorted(Path(__file__).parent.glob("*.py"))]:
-        seen.update(b"\0" + os.fsencode(path))
-        with suppress(OSError):  # a file that nobody may read is refused later
-            if not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28:
-                seen.update(path.read_bytes())
-    return seen.hexdigest()
-
-
-def _stored(out: Path, name: str, student: str, digest: str) -> Graded | None:
-    """The result of an earlier run, if nothing has changed since."""
-    record = out / name / f"{student}.json"
-    if not record.is_file():
-        return None
-    try:
-        said = json.loads(record.read_text("utf-8"))
-        if said.pop("digest") == digest:
-            return Graded(**{**said, "marks": [Mark(**mark) for mark in said["marks"]]})
-    except (ValueError, LookupError, TypeError, AttributeError):
-        pass  # another version wrote it, or a hand
-    return None
-
-
-def feedback(name: str, graded: Graded) -> str:
-    """A page that tells a student what each task got, and why."""
-    rows = "".join(
-        f"<tr><th scope=row>{html.escape(mark.task)}"
-        f"<td>{'to be read' if mark.points is None else f'{mark.points:g} of {mark.most:g}'}"
-        f"<td><pre>{html.escape(mark.said)}</pre>"
-        for mark in graded.marks
-    )
-    most = sum(mark.most for mark in graded.marks)
-    total = f"<p>{graded.points:g} of {most:g} points." if graded.marks else ""
-    refused = f"<p><strong>Not graded.</strong> {html.escape(graded.refused)}" * bool(
-        graded.refused
-    )
-    title = html.escape(f"{name}: {graded.student}")
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        '<meta name="viewport" content="width=device-width">'
-        f"<style>{STYLE}</style>"
-        f"<h1>{title}</h1>{refused}{total}<table>{rows}</table></html>\n"
-    )
-
-
-def table(graded: list[Graded], known: Reference) -> str:
-    """A row of CSV for each student."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        ["student", "points", "of", *(task.name for task in known.tasks), "note", "seconds"]
-    )
-    most = sum(task.points for task in known.tasks)
-    for each in sorted(graded, key=lambda each: each.student):
-        by_task = {mark.task: "read" if mark.points is None else mark.points for mark in each.marks}
-        open_ = [wall for wall in WALLS if wall not in each.walls and not each.refused]
-        note = each.refused or ("without walls: " + ", ".join(open_) if open_ else "")
-        points = [by_task.get(task.name, 0) for task in known.tasks]
-        row = [each.student, each.points, most, *points, note, each.seconds]
-        rows.writerow([f"'{x}" if str(x).startswith(FORMULA) else x for x in row])
-    return text.getvalue()
+def _write(out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn) -> None:
+    """The table and the page of the class, with all hand-ins, also those without a result."""
+    by_name = {each.student: each for each in results}
+    late = "not graded yet: the run was stopped"
+    every = [
+        by_name.get(student) or Graded(student, [], "", [], 0.0, failed=late)
+        for student in handed.notebooks
+    ]
+    records.write(out / f"{known.name}.csv", report.table(every, known, WALLS))
+    page = overview(every, known, WALLS, handed.strays)
+    records.write(out / f"{known.name}.html", page)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -338,25 +242,43 @@ def main(argv: list[str] | None = None) -> None:
     if not said.submissions.is_dir():
         sys.exit(f"submissions must be a folder, got {said.submissions}")
     known = reference(found[0])
-    todo, graded = submissions(said.submissions, said.assignment), []
-    for student, path in list(todo.items()):
-        digest = _digest(said.seconds, path, found[0])
-        if old := _stored(said.out, known.name, student, digest):
+    handed = handed_in(said.submissions, known)
+    if handed.strays:
+        print(report.said(f"no student's, passed over: {', '.join(handed.strays)}"))
+    todo, graded = dict(handed.notebooks), list[Graded]()
+    digests = {
+        student: records.digest(said.seconds, handed.notes.get(student, ""), path, found[0])
+        for student, path in todo.items()
+    }
+    for student, digest in digests.items():
+        if old := records.kept(said.out, known, student, digest):
             graded.append(old)
             del todo[student]
     if graded:
         print(f"{len(graded)} were graded before")
     try:
-        for each in _all(todo, found[0], said.out, said.seconds, said.jobs):
+        for each in _all(todo, found[0], said.seconds, said.jobs):
+            each.note = report.said(handed.notes.get(each.student, ""))
             graded.append(each)
-            what = each.refused or f"{each.points:g}"
-            print(_clean(f"{each.student}: {what} ({each.seconds} s)"), flush=True)
-    except KeyboardInterrupt:  # its processes follow it
-        print("stopped; what was graded is kept", flush=True)
-        os._exit(130)
-    with files.whole(said.out / f"{known.name}.csv") as path:
-        path.write_text(table(graded, known), "utf-8")
-    print(f"{len(graded)} students: {said.out / known.name}.csv")
+            try:
+                records.keep(said.out, known, each, digests[each.student])
+            except OSError as error:
+                each.note = report.said(f"{each.note} its page could not be written: {error}")
+            print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            print("stopped; what was graded is kept", flush=True)
+        else:
+            traceback.print_exc()
+        try:
+            _write(said.out, graded, known, handed)
+        finally:
+            os._exit(130)  # its processes follow it
+    _write(said.out, graded, known, handed)
+    where = said.out / known.name
+    print(f"{len(graded)} students: {where}.csv, {where}.html")
+    if failed := [each.student for each in graded if each.failed]:
+        sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
 """A student's notebook, of which nothing is trusted, and the reference it is put into."""
 
 import ast
-import hashlib
 import json
-import os
+import re
 import symtable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-LARGEST, NAME = 20_000_000, 150  # bytes of a notebook, and of a student's name
+LARGEST = 20_000_000  # bytes of a notebook
+BLANK, UNSOLVED = "YOUR ANSWER HERE", "raise NotImplementedError()"  # what nbgrader puts
+HIDDEN = re.compile("### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS", re.DOTALL)
+HEADING = re.compile(r"#+ *(.+?) *(\(\d[^()]*\))? *$", re.MULTILINE)  # and its points and minutes
+TARGET = re.compile(r"\]\([^)\s]*\)|\s+")  # of a link, which is another on the site
 RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its names
 
 
@@ -30,6 +34,7 @@ class Task:
         answers: the `grade_id` of the cells since the check before.
         names: what the check uses of what this and earlier cells define in the reference.
         reader: whether a person reads the answer.
+        title: what the heading above it calls it, as "Task 1: the last state".
     """
 
     name: str = ""
@@ -38,6 +43,7 @@ class Task:
     answers: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     reader: bool = False
+    title: str = ""
 
 
 @dataclass
@@ -48,6 +54,33 @@ class Reference:
     tasks: list[Task]
     given: dict[str, str]  # sources of cells that are neither answers nor checks, by their id
     order: list[str]  # ids of all code cells
+    texts: dict[str, str]  # the book's own texts, and the task that each belongs to
+
+
+@dataclass
+class Cell:
+    """A cell of a student's notebook.
+
+    Attributes:
+        number: its place, counted from 1.
+        name: its `grade_id`, or nothing.
+        code: whether it is code.
+        source: what stands in it.
+        outputs: what was stored below it, unread.
+        attachments: the pictures that were dropped into its text, unread.
+    """
+
+    number: int
+    name: str
+    code: bool
+    source: str
+    outputs: Any = ()
+    attachments: Any = ()
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was written into it."""
+        return self.source.strip() in ("", BLANK)
 
 
 def reference(path: Path) -> Reference:
@@ -56,10 +89,14 @@ def reference(path: Path) -> Reference:
     Raises:
         ValueError: if it has no checks.
     """
-    found, task, names = Reference(path.stem, [], {}, []), Task(), list[str]()
+    found, task, names = Reference(path.stem, [], {}, [], {}), Task(), list[str]()
+    texts: list[str] = []
     for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
         said, code = _said(cell), cell["cell_type"] == "code"
         if not (code or said.get("grade")):
+            texts.append(_words(_source(cell)))
+            heading = HEADING.match(_source(cell))
+            task.title = heading[1] if heading else task.title
             continue
         name = said.get("grade_id") or f"cell-{number}"
         found.order.append(name)
@@ -70,82 +107,106 @@ def reference(path: Path) -> Reference:
             found.given[name] = _source(cell)
         if said.get("grade"):
             task.name, task.points = name, float(said["points"])
+            task.title = task.title or name
             task.reader = bool(said.get("solution"))
             task.check = "" if task.reader else _source(cell)
             task.names = [name for name in dict.fromkeys(names) if name in _used(task.check)]
             found.tasks.append(task)
-            task = Task()
+            found.texts |= dict.fromkeys(texts, name)
+            task, texts = Task(), []
     if not found.tasks:
         raise ValueError(f"reference must have cells with points, got none in {path.name}")
+    found.texts |= dict.fromkeys(texts, found.tasks[-1].name)
     return found
 
 
-def submissions(folder: Path, name: str) -> dict[str, Path]:
-    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it."""
-    found = {}
-    for entry in sorted(folder.iterdir()):
-        if entry.name.startswith("."):
-            continue
-        inside = [entry]
-        if entry.is_dir() and not entry.is_symlink():
-            every = sorted(p for p in entry.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
-            inside = [p for p in every if p.name.startswith(name)] or every or [entry]
-        student = _named(entry.stem if entry.suffix == ".ipynb" else entry.name)
-        while student in found:  # ada.ipynb and ada/a1.ipynb
-            student += "+"
-        found[student] = inside[0]
-    return found
-
-
-def _named(name: str) -> str:
-    """A student's name that is also a file's, even where the system's own are longer or no text."""
-    whole = os.fsencode(name)
-    known = hashlib.sha256(whole).hexdigest()[:8]
-    short = whole if len(whole) <= NAME else whole[: NAME - 9] + f"-{known}".encode()
-    return short.decode("utf-8", "backslashreplace" if short is whole else "ignore")
-
-
-def answers(path: Path, known: Reference) -> dict[str, list[str]]:
-    """The sources of a student's cells, by the `grade_id` of the reference's cell they belong to.
-
-    Cells that the student added belong to the one before them; a cell that is there twice is run
-    twice. What stands in checks and in the reference's own cells is not read.
+def cells(path: Path) -> list[Cell]:
+    """The cells of a student's notebook.
 
     Raises:
-        RefusedError: if the file is no notebook of this assignment.
+        RefusedError: if the file is no notebook in Python.
     """
     if path.is_symlink() or not path.is_file():
         raise RefusedError("it must be a file, not a link")
     if path.stat().st_size > LARGEST:
         raise RefusedError(f"it must have at most {LARGEST // 10**6} MB, clear its outputs")
     try:
-        nb: Any = json.loads(path.read_text("utf-8"))
+        nb: Any = json.loads(path.read_text("utf-8-sig"))
         language = nb["metadata"].get("kernelspec", {}).get("language", "python")
         if nb.get("nbformat") != 4:
             raise RefusedError("it must be a notebook of format 4, save it with a present Jupyter")
         if str(language).lower() != "python":
             raise RefusedError(f"its language must be Python, not {str(language)[:40]}")
-        found: dict[str, list[str]] = {}
-        last, theirs = known.order[0], False
-        written = {answer for task in known.tasks for answer in task.answers}
-        for cell in nb["cells"]:
-            said = _said(cell)
-            name = said.get("grade_id")
-            if name in known.order:
-                last = name
-            elif name or cell["cell_type"] != "code":
-                continue  # a text, or a check of another assignment
-            if name in written:
-                theirs = True
-            elif name in known.order:
-                continue  # the reference has its own
-            found.setdefault(last, []).append(_source(cell))
-    except RefusedError:
-        raise
+        return [
+            Cell(
+                number,
+                str(_said(cell).get("grade_id") or ""),
+                cell["cell_type"] == "code",
+                _source(cell),
+                cell.get("outputs", ()),
+                cell.get("attachments", ()),
+            )
+            for number, cell in enumerate(nb["cells"], 1)
+        ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError):
         raise RefusedError("it must be a Jupyter notebook") from None
+
+
+def answers(cells: list[Cell], known: Reference) -> dict[str, list[str]]:
+    """The sources of a student's cells, by the `grade_id` of the reference's cell they belong to.
+
+    Cells that the student added belong to the one before them; a cell that is there twice is run
+    twice. What stands in checks and in the reference's own cells is not read.
+
+    Raises:
+        RefusedError: if none of the cells belongs to this assignment.
+    """
+    found: dict[str, list[str]] = {}
+    last, theirs = known.order[0], False
+    written = {answer for task in known.tasks for answer in task.answers}
+    for cell in cells:
+        if cell.name in known.order:
+            last = cell.name
+        elif cell.name or not cell.code:
+            continue  # a text, or a check of another assignment
+        if cell.name in written:
+            theirs = True
+        elif cell.name in known.order:
+            continue  # the reference has its own
+        found.setdefault(last, []).append(cell.source)
     if not theirs:
         raise RefusedError(f"it must hold cells of assignment {known.name}, got none")
+    return found
+
+
+def work(cells: list[Cell], known: Reference) -> dict[str, list[Cell]]:
+    """All that a student wrote, wherever it stands, by the name of the task that it belongs to.
+
+    A cell that the student added belongs to the task of the cell before it, and behind a check to
+    the next task. What the book gave is left out, and so are blank cells, but not where they have
+    outputs.
+    """
+    task_of = {answer: task.name for task in known.tasks for answer in task.answers}
+    checks = {task.name: task.check for task in known.tasks if not task.reader}
+    following = {task.name: after.name for task, after in pairwise(known.tasks) if not task.reader}
+    found: dict[str, list[Cell]] = {task.name: [] for task in known.tasks}
+    here, seen = known.tasks[0].name, set[str]()
+    for cell in cells:
+        text = "" if cell.code else _words(cell.source)
+        here = task_of.get(cell.name) or known.texts.get(text) or here
+        if cell.name in checks:
+            here, given = (
+                cell.name,
+                cell.source.strip() == HIDDEN.sub("", checks[cell.name]).strip(),
+            )
+        elif cell.name in known.given:
+            given = cell.code and cell.name not in seen  # the first cell may be another edition's
+        else:
+            given = text in known.texts
+        seen.add(cell.name)
+        if not (given or (cell.blank and not cell.outputs and not cell.attachments)):
+            found[here].append(cell)
+        here = following.get(cell.name, here)
     return found
 
 
@@ -181,6 +242,11 @@ def defined(source: str) -> list[str]:
 def _used(source: str) -> set[str]:
     """The names that a check asks for."""
     return {node.id for node in ast.walk(ast.parse(python(source))) if isinstance(node, ast.Name)}
+
+
+def _words(source: str) -> str:
+    """A text without its spaces and the targets of its links, by which it is known again."""
+    return TARGET.sub("", source)
 
 
 def _said(cell: dict[str, Any]) -> dict[str, Any]:

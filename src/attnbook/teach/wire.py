@@ -5,9 +5,11 @@ arrives is run: no pickle, no code. A message is a line of JSON and the bytes of
 """
 
 import json
+import linecache
 import socket
 import struct
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -74,6 +76,16 @@ class Remote:
         raise TypeError(f"a {self.kind} is neither true nor false")
 
 
+def _line(error: BaseException) -> str:
+    """The line of a cell where an error came up, in the process that ran the cell."""
+    found = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if name in linecache.cache and name.startswith("<"):
+            found = f" (line {number}: {linecache.getline(name, number).strip()[:200]})"
+    return found
+
+
 # What a check may ask of an object: it is a module, a state, or a result with names.
 ATTRIBUTES = {
     *("eval", "train", "forward", "step", "start", "generate", "sample", "encode", "decode"),
@@ -120,7 +132,8 @@ class Peer:
         except GoneError:
             raise
         except BaseException as error:  # sys.exit, too, is only an answer
-            answer = ["raised", getattr(error, "kind", type(error).__name__), str(error)]
+            said = f"{error}{_line(error)}".strip()
+            answer = ["raised", getattr(error, "kind", type(error).__name__), said]
         self._send(answer)
 
     def _send(self, message: list[Any]) -> None:

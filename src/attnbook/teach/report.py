@@ -1,0 +1,186 @@
+"""What a grading run says: marks, a page for each student, a table for the class."""
+
+import base64
+import csv
+import hashlib
+import html
+import io
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from attnbook.teach.exhibit import clean
+from attnbook.teach.submission import Reference
+
+LONGEST = 2000  # letters of a message
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+NOT_ANSWERED = "not answered"
+STYLE = """
+:root { color-scheme: light dark; --quiet: #666; --line: #8885; --paper: #8881 }
+@media (prefers-color-scheme: dark) { :root { --quiet: #aaa } }
+* { box-sizing: border-box; overflow-wrap: anywhere }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 1em auto; max-width: 52em; padding: 0 1em }
+h1 { font-size: 1.5em; line-height: 1.2 }
+h2 { font-size: 1.15em; margin: 2em 0 0.5em; border-top: 1px solid var(--line); padding-top: 0.7em }
+h3 { font-size: 1em; margin: 1em 0 0.2em }
+table { border-collapse: collapse }
+td, th { text-align: left; vertical-align: top; padding: 0.3em 0.8em 0.3em 0; font-weight: normal }
+tr + tr > * { border-top: 1px solid var(--line) }
+th[scope=row] { min-width: 5em }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+pre { white-space: pre-wrap; margin: 0.3em 0; font: inherit }
+.code, .printed { font: 14px/1.4 ui-monospace, monospace; background: var(--paper) }
+.theirs { border-left: 3px solid var(--line); padding: 0.2em 0.7em }
+.printed { padding: 0.2em 0.7em; margin: 0.3em 0 }
+.where, .cut, .quiet { color: var(--quiet); font-size: 0.85em; margin: 0.6em 0 0 }
+.names { columns: 14em; margin: 0.3em 0; padding-left: 1.2em }
+img { max-width: 100%; height: auto; background: #fff }
+summary { cursor: pointer }
+"""
+STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+ALLOWED = (  # pictures that are in the page, and this style; else nothing, and no script
+    f"default-src 'none'; img-src data:; style-src 'sha256-{STYLE_HASH}';"
+    " base-uri 'none'; form-action 'none'"
+)
+
+
+@dataclass
+class Mark:
+    """What a task got: points of `most`, and what its student is told."""
+
+    task: str
+    points: float | None  # None: a person has to read it
+    most: float
+    said: str
+
+
+@dataclass
+class Graded:
+    """A student's marks, or why there are none.
+
+    Attributes:
+        student: the name.
+        marks: one for each task.
+        refused: what is wrong with the notebook.
+        walls: those that stood while the student's code ran.
+        seconds: that it took.
+        note: what else a person should know, as which file was graded.
+        failed: why the grader gave no marks, which is not the student's fault.
+        shown: what the student wrote, as HTML, by the task; it is on the page alone.
+    """
+
+    student: str
+    marks: list[Mark]
+    refused: str
+    walls: list[str]
+    seconds: float
+    note: str = ""
+    failed: str = ""
+    shown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> float:
+        """Points of the tasks that need no person."""
+        return float(sum(mark.points or 0 for mark in self.marks))
+
+    @property
+    def most(self) -> float:
+        """What these tasks are worth."""
+        return float(sum(mark.most for mark in self.marks if mark.points is not None))
+
+    @property
+    def unread(self) -> float:
+        """What the tasks are worth that a person reads."""
+        return float(sum(mark.most for mark in self.marks if mark.points is None))
+
+    @property
+    def result(self) -> str:
+        """The marks in words."""
+        if self.failed or self.refused:
+            return self.failed or self.refused
+        by_hand = f", and {self.unread:g} that a person gives" if self.unread else ""
+        return f"{self.points:g} of {self.most:g} points{by_hand}"
+
+    def notes(self, walls: Collection[str]) -> list[str]:
+        """What a person should look at, besides the answers that are to be read.
+
+        Args:
+            walls: those that should have stood.
+        """
+        missing = [wall for wall in walls if wall not in self.walls]
+        open_ = "without walls: " + ", ".join(missing) if missing and self.marks else ""
+        return [said for said in (self.failed, self.refused, open_, self.note) if said]
+
+
+def said(text: str) -> str:
+    """A message, as it can be shown."""
+    return clean(text[:LONGEST]).strip()
+
+
+def page(title: str, body: str) -> str:
+    """A page that asks for nothing, and in which nothing runs."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{ALLOWED}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n{body}\n</html>\n"
+    )
+
+
+def text(words: str) -> str:
+    """Words as HTML."""
+    return html.escape(clean(words))
+
+
+def feedback(known: Reference, graded: Graded) -> str:
+    """A page that tells a student what each task got, and why, and shows what was handed in."""
+    titles = {task.name: task.title for task in known.tasks}
+    title = f"{known.name}: {graded.student}"
+    parts = [f"<h1>{text(known.name)}: <bdi>{text(graded.student)}</bdi></h1>"]
+    if graded.failed or graded.refused:
+        parts.append("<p><strong>Not graded.</strong> " + text(graded.result))
+    else:
+        parts.append(f"<p><strong>{text(graded.result)}.</strong>")
+    if graded.note:
+        parts.append(f"<p>{text(graded.note)}.")
+    if graded.marks:
+        rows = "".join(
+            f"<tr><th scope=row>{text(titles.get(mark.task, mark.task))}"
+            f"<td class=number>{_points(mark)}"
+            for mark in graded.marks
+        )
+        parts.append(f"<table>{rows}</table>")
+    for mark in graded.marks:
+        parts.append(f"<h2>{text(titles.get(mark.task, mark.task))} ({_points(mark)})</h2>")
+        if mark.said:
+            parts.append(f"<pre>{text(mark.said)}</pre>")
+        if shown := graded.shown.get(mark.task):
+            wanted = " open" * (mark.points != mark.most)
+            parts.append(f"<details{wanted}><summary>What was handed in</summary>{shown}</details>")
+        elif mark.points is None:
+            parts.append("<p>Nothing stands here. Is the answer at another task?")
+    return page(title, "\n".join(parts))
+
+
+def _points(mark: Mark) -> str:
+    given = "a person gives up to" if mark.points is None else f"{mark.points:g} of"
+    return f"{given} {mark.most:g}"
+
+
+def table(graded: Sequence[Graded], known: Reference, walls: Collection[str]) -> str:
+    """A row of CSV for each student: points of the tasks that were judged, and what is to be read.
+
+    Who could not be graded, though not by a fault of their own, has no points: none is not 0.
+    """
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    tasks = [task.name for task in known.tasks]
+    writer.writerow(["student", "points", "of", "to read", *tasks, "note", "seconds"])
+    for each in sorted(graded, key=lambda each: each.student):
+        by_task = {mark.task: "read" if mark.points is None else mark.points for mark in each.marks}
+        points = [by_task.get(task, 0) for task in tasks]
+        most = each.most if each.marks else sum(task.points for task in known.tasks)
+        row = [each.points, most, each.unread, *points]
+        row = [""] * len(row) if each.failed else row
+        row = [each.student, *row, "; ".join(each.notes(walls)), each.seconds]
+        writer.writerow([f"'{x}" if str(x).startswith(FORMULA) else x for x in row])
+    return rows.getvalue()
