@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from attnbook.teach import records, report
-from attnbook.teach.exhibit import Exhibit
+from attnbook.teach.exhibit import Exhibit, clean
 from attnbook.teach.handed_in import HandedIn, handed_in
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.overview import overview
@@ -244,7 +244,7 @@ def main(argv: list[str] | None = None) -> None:
     known = reference(found[0])
     handed = handed_in(said.submissions, known)
     if handed.strays:
-        print(report.said(f"no student's, passed over: {', '.join(handed.strays)}"))
+        print(clean(f"no student's, passed over: {', '.join(handed.strays)}"))
     todo, graded = dict(handed.notebooks), list[Graded]()
     digests = {
         student: records.digest(said.seconds, handed.notes.get(student, ""), path, found[0])
@@ -263,17 +263,20 @@ def main(argv: list[str] | None = None) -> None:
             try:
                 records.keep(said.out, known, each, digests[each.student])
             except OSError as error:
-                each.note = report.said(f"{each.note} its page could not be written: {error}")
+                why = f"the page could not be written: {error}"
+                each.note = report.said(f"{each.note}; {why}" if each.note else why)
+            each.shown.clear()  # it is on the page
             print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
+        stopped = isinstance(error, KeyboardInterrupt)
+        if stopped:
             print("stopped; what was graded is kept", flush=True)
         else:
             traceback.print_exc()
         try:
             _write(said.out, graded, known, handed)
         finally:
-            os._exit(130)  # its processes follow it
+            os._exit(130 if stopped else 1)  # its processes follow it
     _write(said.out, graded, known, handed)
     where = said.out / known.name
     print(f"{len(graded)} students: {where}.csv, {where}.html")
