@@ -48,11 +48,11 @@ export function leave(z, { temperature, topK, topP, minP }) {
   return { widths, ends, sum, stages, ...stage("minP", m) };
 }
 
-// The token that a number from 0 to 1 falls on where the tokens that are left lie side by side, the likeliest first:
-// its rank, and where it lies.
-export function fall({ widths, ends, count }, number) {
+// The token that a number from 0 up to 1, without 1, falls on where the tokens that are left lie side by side, the
+// likeliest first: its rank, and where it lies.
+export function fall({ ends, count }, number) {
   const whole = ends[count - 1];
   let rank = 0;
-  while (ends[rank] <= number * whole && rank < count - 1 && widths[rank + 1] > 0) rank += 1;
+  while (ends[rank] <= number * whole) rank += 1; // the last end is above: a float below 1 keeps the product below
   return { rank, from: rank ? ends[rank - 1] / whole : 0, to: ends[rank] / whole };
 }
