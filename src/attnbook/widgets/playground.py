@@ -2,6 +2,7 @@
 
 import codecs
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,13 @@ class Playground(ModelWidget):
         order = logits.argsort(descending=True, stable=True)
         left = sampling.temperature(logits, self.temperature)
         p, stages = left.softmax(-1), {}
-        for name, only, value in (
-            ("topK", sampling.top_k, self.top_k or len(order)),
-            ("topP", sampling.top_p, self.top_p),
-            ("minP", sampling.min_p, self.min_p),
-        ):
-            left = only(left, value)
+        cuts = {
+            "topK": partial(sampling.top_k, k=self.top_k or len(order)),
+            "topP": partial(sampling.top_p, p=self.top_p),
+            "minP": partial(sampling.min_p, p=self.min_p),
+        }
+        for name, cut in cuts.items():
+            left = cut(left)
             kept = left > -torch.inf
             stages[name] = {"count": int(kept.sum()), "mass": brief(p[kept].sum())}
         token = sampling.draw(left[None], torch.tensor([number], dtype=torch.float64))
