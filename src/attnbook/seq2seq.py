@@ -526,9 +526,9 @@ class Seq2Seq(nn.Module):
             wanted = f"at most {self.longest}, as many as there are learned positions"
             raise ValueError(f"max_len must be {wanted}, got {max_len}")
         vocab, step = self.decoder.vocab, self.decoder.step
-        bos = torch.full_like(source[:, :1], vocab.bos)
         with evaluating(self):
             state = self.decoder.start(self.read(source))
+            bos = torch.full_like(source[:, :1], vocab.bos)
             return beam_search(
                 step, state, bos, max_len, vocab, beam=beam, length_penalty=length_penalty
             )
