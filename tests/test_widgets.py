@@ -932,6 +932,22 @@ def test_a_module_travels_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert json.loads(text[1]) == f"function outer() {{}}\n{inner}\n\nself.x = inner;\n"
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("const idle = () => 1;\n(() => {\n  start();\n})();\n", "(() => {"),
+        ("function idle() {\n  1;\n}\n\n[1, 2].forEach(start);\nlet a;\n", "[1, 2].forEach"),
+        ("const text = `first\n  second`;\n", "const text = `first"),
+    ],
+)
+def test_what_a_source_cannot_be_made_of_is_refused(source: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        _source._lean(source)
+    # the function is needed, and what follows it stays
+    needed = f"{source}idle();\n".replace("`first\n  second`", "`first second`")
+    assert _source._lean(needed) == re.sub("(?m)^ +", "", needed)
+
+
 def test_a_shared_style_comes_with_its_module() -> None:
     shared = (FOLDER / "plot.css").read_text("utf8").splitlines()[0]
     for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):

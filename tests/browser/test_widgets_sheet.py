@@ -68,7 +68,8 @@ def shown(node: Locator) -> dict[str, list[list[str]]]:
     """What the cells of every block say."""
     settle(node.page)
     script = """(all) => all.map((block) => {
-      const cells = [...block.querySelectorAll(".attn-num")], wide = block.getAttribute("aria-label").match(/\\d+$/);
+      const cells = [...block.querySelectorAll(".attn-num")];
+      const wide = block.getAttribute("aria-label").match(/\\d+$/);
       return cells.reduce((rows, cell, n) => (n % wide ? rows.at(-1).push(cell.textContent)
         : rows.push([cell.textContent]), rows), []);
     })"""

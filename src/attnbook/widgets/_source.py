@@ -78,13 +78,24 @@ def _style(sheet: Path) -> str:
 
 def _lean(source: str) -> str:
     """The source without what sets lines in, and without the functions of its modules of which
-    nothing else in it speaks."""
+    nothing else in it speaks.
+
+    Raises:
+        ValueError: if a text in backticks has several lines, whose spaces are its own, or code that
+            begins with no word follows a function that nothing needs, and would go with it.
+    """
+    if torn := [line for line in source.splitlines() if line.count("`") % 2]:
+        raise ValueError(f"a text in backticks must end on its line: {torn[0]}")
     while idle := [
         found[0]
         for found in FUNCTION.finditer(source)
         if len(re.findall(rf"\b{found[1] or found[2]}\b", source)) == 1
     ]:
         for text in idle:
+            if other := [line for line in text.splitlines()[1:] if line and line[0] not in " })"]:
+                raise ValueError(
+                    f"code after an unused function must begin with a word: {other[0]}"
+                )
             source = source.replace(text, "")
     return INDENT.sub("", source)
 
