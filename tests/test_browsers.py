@@ -58,3 +58,15 @@ def test_the_promise_is_one() -> None:
         for name in ("book/troubleshooting.md", "eslint.config.js")
     )
     assert told == kept and len(told) == 1
+
+
+def test_browser_tests_wait_for_what_they_need() -> None:
+    """A fixed wait is too short on a busy machine and too long on others: each says why it is."""
+    files = sorted((ROOT / "tests/browser").glob("*.py"))
+    waits = [
+        f"{file.name}: {line.strip()}"
+        for file in files
+        for line in file.read_text("utf-8").splitlines()
+        if re.search(r"wait_for_timeout\(|time\.sleep\(", line)
+    ]
+    assert [wait for wait in waits if "  # " not in wait] == []

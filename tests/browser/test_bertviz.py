@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.widget_pages import everywhere, serious
+from tests.browser.widget_pages import everywhere, serious, settle
 from tests.helpers.minibook import build_book, write_mini_book
 from tools import chapters, notebooks, suite
 
@@ -111,7 +111,7 @@ def test_nothing_is_fetched_before_one_scrolls_there(
     open_page: Callable[..., Page], where: dict[str, Any]
 ) -> None:
     page = open_page(**where)
-    page.wait_for_timeout(300)
+    settle(page, 3)  # in which they would be seen to be near
     assert fetched(page) == []
     assert page.evaluate("typeof d3 + typeof jQuery") == "undefinedundefined"
     places = [host(page, n).bounding_box() for n in range(3)]

@@ -19,6 +19,7 @@ from tests.browser.widget_pages import (
     settle,
     stop_clocks,
     tick,
+    touch,
     widget,
 )
 
@@ -641,18 +642,6 @@ def test_narrow_page_is_comfortable(open_page: Callable[..., Page], theme: str) 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def touch(page: Page, *points: tuple[float, float]) -> None:
-    """A finger put down at the first point, moved through the others, and lifted."""
-    session = page.context.new_cdp_session(page)
-    send: Callable[[str, list[Any]], Any] = lambda kind, at: session.send(  # noqa: E731
-        "Input.dispatchTouchEvent", {"type": kind, "touchPoints": at}
-    )
-    for n, (x, y) in enumerate(points):
-        send("touchStart" if n == 0 else "touchMove", [{"x": x, "y": y}])
-        page.wait_for_timeout(30)
-    send("touchEnd", [])
-
-
 def test_touch_reads_and_scrolls(open_page: Callable[..., Page]) -> None:
     page = open_page(width=390)
     second = widget(page, SECOND)
@@ -661,11 +650,11 @@ def test_touch_reads_and_scrolls(open_page: Callable[..., Page]) -> None:
     assert text(second, "readout").startswith("query drei → key two")
     before = page.evaluate("scrollY")
     middle = [(start[0] + (end[0] - start[0]) * n / 8, start[1]) for n in range(9)]
-    touch(page, *middle)  # sideways: the cursor follows, the page stays
+    touch(page, middle)  # sideways: the cursor follows, the page stays
     assert text(second, "readout").startswith("query drei → key </s>")
     assert page.evaluate("scrollY") == before
     x, y = start
-    touch(page, *[(x, y - 20 * n) for n in range(9)])  # up: the page scrolls
+    touch(page, [(x, y - 20 * n) for n in range(9)])  # up: the page scrolls
     page.wait_for_function(f"scrollY > {before + 60}")
 
 
@@ -684,6 +673,7 @@ def test_dragging_with_the_mouse(open_page: Callable[..., Page]) -> None:
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
 def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
+    """One widget stands for all: the picture comes of the page, and test_site.py looks at each."""
     assert_pictures(open_page(scheme=scheme, javascript=False), SHOWN)
 
 

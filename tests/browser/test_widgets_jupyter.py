@@ -7,6 +7,7 @@ of a class. (What each must show there, the other modules of this folder say.)
 """
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -300,7 +301,7 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
             urlopen(address).close()
             return
         except (URLError, ConnectionError):
-            time.sleep(0.1)
+            time.sleep(0.1)  # between two looks
     raise AssertionError("JupyterLab does not answer")
 
 
@@ -331,7 +332,7 @@ def until(read: Callable[[], Any], wanted: Any) -> None:
     """Waits for `read` to give what is wanted."""
     end = time.monotonic() + 60
     while (found := read()) != wanted and time.monotonic() < end:
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks
     assert found == wanted
 
 
@@ -643,8 +644,8 @@ def test_untrusted_chapter_shows_pictures_until_it_is_trusted(
     palette = page.locator(".lm-CommandPalette-input")
     for _ in range(20):  # JupyterLab drops a shortcut while it is busy
         page.keyboard.press("Control+Shift+c")
-        page.wait_for_timeout(500)
-        if palette.is_visible():
+        with contextlib.suppress(AssertionError):
+            expect(palette).to_be_visible(timeout=500)
             break
     palette.fill("Trust Notebook")
     first = page.locator(".lm-CommandPalette-item.lm-mod-active")

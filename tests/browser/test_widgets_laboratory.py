@@ -37,16 +37,29 @@ def said(view: Locator) -> Locator:
     return view.locator(".attn-progress")
 
 
+COUNTED = """() => {
+  globalThis.unanswered = 0;
+  Worker = class extends Worker {
+    constructor(address) {
+      super(address);
+      this.addEventListener("message", () => (unanswered -= 1));
+    }
+    postMessage(...given) {
+      unanswered += 1;
+      super.postMessage(...given);
+    }
+  };
+}"""
+
+
 def stands(view: Locator) -> None:
-    """That it moves no more, once a worker has done what it was asked before."""
-    before = ""
-    for _ in range(20):
-        if said(view).inner_text() == before:
-            break
-        before = said(view).inner_text()
-        view.page.wait_for_timeout(500)
-    view.page.wait_for_timeout(500)
-    assert said(view).inner_text() == before
+    """Waits until no worker has anything left to do, of a page whose workers are `COUNTED`; what
+    comes of its last answer is drawn in the next frame."""
+    view.page.wait_for_function("unanswered === 0")
+    settle(view.page, 2)
+    before = said(view).inner_text()
+    settle(view.page, 5)
+    assert view.page.evaluate("unanswered") == 0 and said(view).inner_text() == before
 
 
 def unfold(view: Locator, name: str) -> None:
@@ -98,6 +111,7 @@ def test_train_to_a_falling_loss(open_page: Callable[..., Page], where: dict[str
 
 def test_pause_step_and_stop(open_page: Callable[..., Page]) -> None:
     page = open_page("#w.lab=steps:2000;n_layers:2")
+    page.evaluate(COUNTED)
     view = found(page)
     press(view, "One step")
     expect(said(view)).to_have_text(re.compile(r"step 1 of 2000.*Paused\.$"))
@@ -237,7 +251,7 @@ def test_the_page_stays_free_while_it_trains(open_page: Callable[..., Page]) -> 
         return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
     before, steps = busy(), int(re.findall(r"step (\d+)", said(view).inner_text())[0])
-    page.wait_for_timeout(2000)
+    page.wait_for_timeout(2000)  # time itself: what the page's thread does in it
     done = int(re.findall(r"step (\d+)", said(view).inner_text())[0]) - steps
     assert done > 0 and busy() - before < 0.5  # of 2 s: a page that trained itself would be full
 
@@ -246,6 +260,7 @@ def test_it_waits_while_nobody_sees_it_and_ends_with_the_page(
     open_page: Callable[..., Page], faults: Faults
 ) -> None:
     page = open_page("#w.lab=steps:2000")
+    page.evaluate(COUNTED)
     view = found(page)
     press(view, "Run")
     expect(said(view)).to_have_text(re.compile(r"step [1-9]\d* of"), **LONG)

@@ -220,7 +220,8 @@ def test_weights_come_when_it_is_scrolled_to(open_page: Callable[..., Page]) -> 
     page.on("request", note)
     page.reload()
     page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
-    page.wait_for_timeout(200)
+    settle(page, 3)  # in which it would be seen to be near
+    assert page.locator("script[src*='weights/']").count() == 0
     assert not [url for url in asked if "weights/" in url]
     assert bars(masked())[0][0][:3] in found(page).locator(".attn-place").inner_text()  # stored
     found(page).scroll_into_view_if_needed()

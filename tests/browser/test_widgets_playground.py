@@ -20,6 +20,7 @@ from tests.browser.widget_pages import (
     everywhere,
     exact,
     settle,
+    until,
     violations,
     visible,
     widget,
@@ -67,15 +68,16 @@ def shows(view: Locator, shown: Playground) -> None:
     expect(names).to_have_text([visible(one["name"]) for one in best])
     wanted = [one["p"] for one in best]
     wanted += [answer["number"], drawn["from"], drawn["to"]]
-    found: list[float] = []
-    for _ in range(400):
+
+    def numbers() -> list[float]:
         values = " ".join([*view.locator(".attn-take b").all_inner_texts(), fell.inner_text()])
-        found = [float(x) for x in re.findall(r"[01]\.\d{3}", values)]
-        if len(found) == len(wanted) and np.allclose(found, wanted, rtol=0, atol=0.0011):
-            break
-        view.page.wait_for_timeout(50)
-    else:
-        raise AssertionError(f"the page shows {found}, Python says {wanted}")
+        return [float(x) for x in re.findall(r"[01]\.\d{3}", values)]
+
+    def same() -> bool:
+        found = numbers()
+        return len(found) == len(wanted) and np.allclose(found, wanted, rtol=0, atol=0.0011)
+
+    until(view.page, same, lambda: f"the page shows {numbers()}, Python says {wanted}")
     expect(fell).to_contain_text(f" falls on {visible(drawn['name'])} (")
     cut = [visible(one["name"]) for one in best[: len(answer["best"])][answer["count"] :]]
     expect(view.locator(".attn-cut .attn-label")).to_have_text(cut)

@@ -12,7 +12,6 @@ from playwright.sync_api import FloatRect, Locator, Page, expect
 from attnbook.widgets import PositionExplorer, RotaryDial, format_number
 from attnbook.widgets.rotary_dial import positioned
 from tests.browser.widget_pages import (
-    assert_pictures,
     copied,
     dial_says,
     everywhere,
@@ -523,8 +522,3 @@ def test_a_frame_draws_once(open_page: Callable[..., Page]) -> None:
         once, thrice = work(control, step), work(control, step, moves=3)
         assert 0 < max(once) < 50, name  # and not each of the map's thousands of cells
         assert max(thrice) < 1.2 * max(once), name
-
-
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())

@@ -316,9 +316,3 @@ def test_a_frame_changes_little(open_page: Callable[..., Page]) -> None:
     }"""
     slider = node.get_by_role("slider", name="the number")
     assert 0 < max(work(slider, step)) < 500  # 70 cells at most, each with text, colour, label
-
-
-def test_without_javascript_a_picture(open_page: Callable[..., Page]) -> None:
-    page = open_page(javascript=False)
-    alt = page.locator("noscript img").first.get_attribute("alt")
-    assert alt == "AttentionSheet(4 words, d 4, d_k 2, d_v 3: Whom does it mean?)"

@@ -12,7 +12,6 @@ from attnbook.widgets import SoftmaxTemperature, format_number
 from attnbook.widgets.softmax_temperature import softmax
 from tests.browser.widget_pages import (
     HOSTILE,
-    assert_pictures,
     copied,
     everywhere,
     follow,
@@ -365,8 +364,3 @@ def test_motion_as_preferred(open_page: Callable[..., Page], motion: Any) -> Non
         "(fill) => getComputedStyle(fill).transitionProperty !== 'none'"
     )
     assert moves == (motion == "no-preference")
-
-
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())

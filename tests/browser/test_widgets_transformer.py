@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Page
 from attnbook.widgets import BlockDiagram, LossSurface, format_number
 from tests.browser.widget_pages import (
     HOSTILE,
-    assert_pictures,
     copied,
     diagram_says,
     everywhere,
@@ -499,8 +498,3 @@ def test_a_turn_draws_each_point_once(open_page: Callable[..., Page]) -> None:
         points = widgets()[n].surfaces.size
         assert points < max(once) < 10 * points
         assert max(thrice) < 1.1 * max(once)
-
-
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_without_javascript_a_picture(open_page: Callable[..., Page], scheme: str) -> None:
-    assert_pictures(open_page(scheme=scheme, javascript=False), widgets())
