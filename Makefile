@@ -27,8 +27,8 @@ test: .venv/.test node_modules/.package-lock.json  ## set up and check everythin
 test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination; half an hour more
 	@$(PY) -m tools.suite --full
 
-mutants: .venv/.test  ## change lines of the core modules one at a time: how many the tests see; MINUTES=30 SEED=4
-	@$(PY) tools/environment.py mutants && $(PY) -m tools.mutants
+mutants: .venv/.test  ## change lines of the core modules one at a time: how many the tests see; MINUTES=40, SEED=4
+	@$(PY) tools/environment.py mutants && $(PY) -m tools.mutants $(MINUTES:%=--minutes %) $(SEED:%=--seed %)
 
 cheats: .venv/.test  ## run each claim's asserts against its cheats, which must fail: CHAPTER=02, or all
 	@$(PY) -m tools.cheats $(CHAPTER)
@@ -88,7 +88,7 @@ lock: .venv/.test  ## resolve all dependencies anew and rewrite requirements.txt
 	@$(PY) -m tools.lock
 
 clean:  ## remove what was built; `rm -rf .venv node_modules` removes what was set up
-	rm -rf _build .cache .text .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build .cache .text mutants .pytest_cache .ruff_cache .hypothesis
 
 .venv/.book: pyproject.toml requirements.txt tools/environment.py
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or name it with make PYTHON=..."; exit 1; }

@@ -34,7 +34,8 @@ def test_one_head_finds_one_place_and_not_two(seed):
     assert exact(run(2, 1, seed)) <= 0.3
 
 
-@SEEDS
+@pytest.mark.full  # chapter 5 trains this model and those below, and asserts as much
+@pytest.mark.parametrize("seed", range(3))
 def test_two_heads_share_two_places(seed):
     model = run(2, 2, seed, steps=1000)  # after 600 a head may still look at both sides
     assert exact(model) >= 0.9
@@ -43,6 +44,7 @@ def test_two_heads_share_two_places(seed):
     assert on_sides.max(-1).values.min() > 0.5
 
 
+@pytest.mark.full
 def test_heads_of_one_number_point_at_two_places_each():
     """Even one neighbour is too much for them, which one head of 32 numbers finds."""
     model = run(1, 32, 0)
@@ -50,7 +52,8 @@ def test_heads_of_one_number_point_at_two_places_each():
     assert strongest(model, TOKENS).max() <= 2
 
 
-@pytest.mark.parametrize("seed", repeats(*range(2)))
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(2))
 def test_a_hidden_layer_reads_uneven_weights(seed):
     """One head, two places, not even: what a linear readout cannot tell apart."""
     model = run(2, 1, seed, "hidden")

@@ -9,7 +9,6 @@ from attnbook.attention import MultiHeadAttention
 from attnbook.positions import Rotary, SinusoidalPositions
 from attnbook.tasks import look_back
 from attnbook.training import train
-from tests.helpers.repeats import repeats
 
 TAUGHT, FAR = 64, 256
 
@@ -26,7 +25,8 @@ class Reader(nn.Module):
         return self.answer(self.attention(x, causal=True, mask=mask))
 
 
-@pytest.mark.parametrize("seed", repeats(1, 2))
+@pytest.mark.full  # chapter 4 trains these models and asserts as much
+@pytest.mark.parametrize("seed", [1, 2])
 def test_a_window_cures_unseen_distances_and_not_unseen_positions(seed):
     i = torch.arange(FAR)
     window = (i[:, None] - i < TAUGHT)[None]

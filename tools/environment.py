@@ -1,4 +1,5 @@
-"""Set up .venv for building (`book`) or for everything (`test`), with the pins of requirements.txt.
+"""Set up .venv for building (`book`), for everything (`test`), or besides for `make mutants`, with
+the pins of requirements.txt.
 
 Runs before anything is installed, by whatever `python3` is at hand: standard library only.
 """
@@ -13,7 +14,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PINS = ROOT / "requirements.txt"
-GROUPS = {"book": ["book"], "test": ["backend", "book", "edit", "test"]}
+GROUPS = {
+    "book": ["book"],
+    "test": ["backend", "book", "edit", "test"],
+    "mutants": ["mutants"],
+}
 OLDEST = (3, 11)
 
 

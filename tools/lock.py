@@ -16,7 +16,7 @@ HEADER = (
     "# Exact pins for building and testing, written by `make lock`.\n"
     "# tools/environment.py installs torch first, by the exact version that stands here.\n"
 )
-GROUPS = ("backend", "book", "edit", "test")
+GROUPS = ("backend", "book", "edit", "mutants", "test")
 OWN = re.compile(r"^(attnbook|wheel)\b|^-e ")
 
 

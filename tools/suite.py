@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from xml.etree import ElementTree
 
 from tools import chromium, notebooks
@@ -59,6 +59,16 @@ def count(path: pathlib.Path) -> Counter[str]:
     return counts
 
 
+def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
+    """The files of a report whose tests took longest, in seconds, and what all took."""
+    seconds: dict[str, float] = defaultdict(float)
+    for case in ElementTree.parse(path).iter("testcase"):
+        seconds[case.get("classname", "")] += float(case.get("time", 0))
+    rows = sorted(seconds.items(), key=lambda row: -row[1])[:most]
+    lines = [f"{s:6.0f} s  {name}" for name, s in rows]
+    return [*lines, f"{sum(seconds.values()):6.0f} s  in all, of both workers"]
+
+
 def main(full: bool = False) -> None:
     chromium.ensure()  # now, not after ten minutes
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -75,6 +85,8 @@ def main(full: bool = False) -> None:
         seconds[stage] = time.perf_counter() - start
         if report(stage).exists():
             total += count(report(stage))
+    if report("pytest").exists():
+        print("\n==== files that took longest", *slowest(report("pytest")), sep="\n")
     verb = "make test-all" if full else "make test"
     print(f"\n{verb}: {summary(seconds, failures, total)}")
     sys.exit(bool(failures))
