@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.attention import MultiHeadAttention, ScoredAttention, attend
+from attnbook import attention as attention_module
+from attnbook.attention import MultiHeadAttention, ScoredAttention, attend, combine
 from attnbook.masks import causal_mask, masked_softmax, padding_mask
 from attnbook.positions import Alibi, RelativePositions, Rotary, ScorePositions
 from attnbook.recording import recorded
@@ -606,3 +607,36 @@ def test_watching_under_autocast_changes_nothing() -> None:
             watched = attention(x)
     assert watched.isfinite().all() and weights[""].dtype == torch.float32
     assert (watched - fused).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_whole_weights_do_not_round_values(dtype):
+    """Those of `one_hot`: the value itself."""
+    values, i = torch.tensor([[2.7], [-0.4], [9.5]]), torch.tensor([2, 0])
+    picked = combine(nn.functional.one_hot(i, 3).to(dtype), values)
+    assert picked.equal(values[i])
+    assert combine(torch.eye(3, dtype=dtype), torch.tensor([[2], [3], [4]])).dtype == torch.int64
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_a_bias_of_more_precision_does_not_stop_the_fused_kernel(monkeypatch, autocast):
+    """ALiBi's is in float32, where the vectors may be in bfloat16; far keys stay apart."""
+    seen = []
+
+    def spy(q, k, v, mask, **options):
+        seen.append((q.dtype, mask.dtype))
+        return fused(q, k, v, mask, **options)
+
+    fused = attention_module.scaled_dot_product_attention
+    monkeypatch.setattr(attention_module, "scaled_dot_product_attention", spy)
+    attention = MultiHeadAttention(24, 4, positions=Alibi(4), n_kv_heads=2)
+    x, mask = torch.randn(2, 300, 24), padding_mask(torch.ones(2, 300).long(), 0)[:, None]
+    if not autocast:
+        attention, x = attention.bfloat16(), x.bfloat16()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        for options in ({}, {"causal": True}, {"mask": mask, "causal": True}):
+            out = attention(x, **options)
+            assert out.dtype == torch.bfloat16 and seen[-1] == (torch.float32, torch.float32)
+            slow = run(attention, x, stepwise=True, **options)
+            assert (out - slow).abs().max() < 0.02 * slow.abs().max()
+    assert len(seen) == 3

@@ -286,3 +286,51 @@ def test_a_window_of_large_queries_in_half_precision(causal):
         ours = window_attention(q, k, v, 4, causal=causal)
         assert ours.dtype == torch.float16
         assert (ours - expected)[:, :, :35].abs().max() < 0.01
+
+
+def exact_linear(q, k, v, causal):
+    """The quadratic form in double precision, of queries that may be far below zero."""
+    q, k, v = (t.double() for t in (q, k, v))
+    n_query, n_key = q.shape[2], k.shape[2]
+    allowed = causal_mask(n_query) if causal else torch.ones(n_query, n_key)
+    low = q.amax(-1, keepdim=True).clamp(max=0)  # a factor of all weights of the query
+    return full_linear(q - low, k, v, allowed)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(
+    ("middle_q", "middle_k"), [(-10, -10), (40, 40), (-1000, 0), (-1000, -60), (0, 0), (300, 300)]
+)
+def test_sums_are_neither_too_large_nor_too_small_for_half_precision(
+    causal, dtype, middle_q, middle_k
+):
+    """Weights of 1e-9 and sums of 1e5 and more do not fit into float16."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 3, 70, 64, generator=generator) for _ in range(3))
+    q, k, v = ((t + at).to(dtype) for t, at in ((q, middle_q), (k, middle_k), (v, 1)))
+    ours, theirs = linear_attention(q, k, v, causal=causal), exact_linear(q, k, v, causal)
+    assert ours.dtype == dtype
+    near = 16 * torch.finfo(dtype).eps * theirs.abs().max()
+    assert (ours - theirs).abs().max() < near
+    state = None
+    for i in range(70 * causal):
+        out, state = linear_attention_step(q[:, :, i], k[:, :, i], v[:, :, i], state)
+        assert out.dtype == dtype and state.dtype == torch.float32
+        assert (out - theirs[:, :, i]).abs().max() < near
+
+
+def test_autocast_does_not_round_the_sums():
+    q, k, v = (t.detach() - 10 for t in vectors(70, dtype=torch.float32))
+    for causal in (False, True):
+        expected = linear_attention(q, k, v, causal=causal)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert linear_attention(q, k, v, causal=causal).equal(expected)
+            step = linear_attention_step(q[:, :, 0], k[:, :, 0], v[:, :, 0])[0]
+        assert (step - v[:, :, 0]).abs().max() < 1e-5
+
+
+def test_gradients_of_queries_far_below_zero():
+    q, k, v = vectors(6)
+    theirs = full_linear(q - 3, k, v, torch.ones(6, 6))
+    assert_same(linear_attention(q - 3, k, v), theirs, (q, k, v))

@@ -1,4 +1,7 @@
 import os
+import stat
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,3 +75,86 @@ def test_what_a_killed_writer_left_is_removed_a_day_later(tmp_path: Path) -> Non
         with whole(tmp_path / "a") as partial:
             partial.write_text("a")
         assert [path.exists() for path in lefts] == 2 * [stays] and mine.exists()
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is opened and put on the disk, and what is renamed, in order."""
+    seen, opened = [], {}
+    really = {"open": os.open, "fsync": os.fsync, "replace": os.replace}
+
+    def note_open(path, *how):
+        place = really["open"](path, *how)
+        opened[place] = Path(path).name.split(".")[0]
+        return place
+
+    def note_sync(place):
+        seen.append(f"sync {opened[place]}")
+        really["fsync"](place)
+
+    def note_replace(a, b):
+        seen.append(f"rename {Path(b).name}")
+        really["replace"](a, b)
+
+    for name, note in (("open", note_open), ("fsync", note_sync), ("replace", note_replace)):
+        monkeypatch.setattr(os, name, note)
+    return seen
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, steps: list[str]) -> None:
+    """Else a power cut may leave an empty file of that name; then the folder's list follows."""
+    with whole(tmp_path / "place" / "a") as partial:
+        partial.write_text("a")
+    assert steps == ["sync a", "rename a", "sync place"]
+    steps.clear()
+    with whole(tmp_path / "place" / "b") as partial:
+        (partial / "deep").mkdir(parents=True)
+        (partial / "deep" / "c").write_text("c")
+    assert sorted(steps[:3]) == ["sync b", "sync c", "sync deep"]
+    assert steps[3:] == ["rename b", "sync place"]
+
+
+@pytest.mark.parametrize("where", ["open", "fsync"])
+def test_a_system_that_cannot_sync_a_folder_writes_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Windows opens no folder, some file systems sync none."""
+    really = os.open
+
+    def no_folder(path, *how):
+        if where == "open" and os.path.isdir(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(path, *how)
+
+    def no_sync(place):
+        if stat.S_ISDIR(os.fstat(place).st_mode):
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "open", no_folder)
+    monkeypatch.setattr(os, "fsync", no_sync)
+    for name in "ab":
+        with whole(tmp_path / name) as partial:
+            partial.mkdir()
+            (partial / "c").write_text("c")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_disk_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(place: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "a").write_text("before")
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output error"), whole(tmp_path / "a") as partial:
+        partial.write_text("after")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "before"
+
+
+def test_tools_write_notebooks_by_the_same_code_and_without_torch() -> None:
+    code = "import sys, tools.notebooks as n; print(n.whole.__module__, 'torch' in sys.modules)"
+    root = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    assert done.stdout.split() == ["attnbook.files", "False"], done.stderr

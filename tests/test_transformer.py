@@ -417,3 +417,15 @@ def test_weights_start_as_init_std_says() -> None:
     usual = TransformerDecoder(GERMAN, config).stack
     assert abs(usual.embedding.weight.std().item() * 60**0.5 - 1) < 0.1
     assert usual.blocks.get_parameter("0.attention.out.bias").abs().max() > 0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_padding_alone_costs_nothing(smoothing):
+    """As `Bert.word_loss` does; it was NaN, which one such batch brings into all weights."""
+    model = Transformer(ENGLISH, GERMAN, SMALL)
+    source, pad = torch.tensor([[3, 4], [5, 6]]), GERMAN.pad
+    loss = model.loss(Pairs(source, torch.tensor([[1, pad, pad], [1, pad, pad]])), smoothing)
+    assert loss == 0
+    loss.backward()
+    assert all(p.grad is None or p.grad.eq(0).all() for p in model.parameters())
+    assert model.loss(Pairs(source, torch.tensor([[1, 2, pad], [1, pad, pad]])), smoothing) > 0

@@ -356,7 +356,7 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
     done, rest = list[str](), ""  # `done` has no place to cut
     for part in parts:
         rest += part
-        for place in ENDS.finditer(rest, 0, len(rest) - ahead):
+        for place in ENDS.finditer(rest, 0, max(0, len(rest) - ahead)):
             if not _inside(rest, place.start(), spaced):
                 yield "".join((*done, rest[: place.start()]))
                 done, rest = [], rest[place.start() :]
