@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -66,8 +66,8 @@ def attend(
 
 
 def combine(
-    weights: Float[Tensor, "*batch query key"], values: Float[Tensor, "*#batch key d_value"]
-) -> Float[Tensor, "*batch query d_value"]:
+    weights: Shaped[Tensor, "*batch query key"], values: Shaped[Tensor, "*#batch key d_value"]
+) -> Shaped[Tensor, "*batch query d_value"]:
     """Sums of values by their weights; what has the weight 0 is not seen, not even NaN.
 
         out_i = sum_j alpha_ij v_j

@@ -68,7 +68,7 @@ def _check_stream(least: int, stream: Stream) -> None:
     if not isinstance(stream, (Tensor, np.ndarray)) or stream.ndim != 1 or len(stream) < least:
         came = getattr(stream, "shape", None)
         raise ValueError(
-            f"stream must be token ids [token], at least {least}, got"
+            f"stream must be [token], at least {least}, got"
             f" {type(stream).__name__ if came is None else list(came)}"
         )
 

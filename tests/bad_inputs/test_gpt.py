@@ -69,7 +69,7 @@ BAD = [
     ),
     (lambda: Characters("ab").decode([3]), "ids must be token ids in 0..2, got 3"),
     (
-        lambda: Characters.train("ab", 2),
+        lambda: Characters.train(["ab"], 2),
         "vocab_size must be a whole number of at least 3, got 2",
     ),
     (lambda: with_marks(GPT), "words must be distinct, got twice: ['<delimiter>'"),

@@ -128,8 +128,8 @@ def test_a_flag_is_true_or_false(call: Callable[[object], object], name: str) ->
         (lambda: BYTES.decode("abc"), "ids must be token ids, whole numbers, got 'abc'"),
         (lambda: PIECES.decode("abc"), "ids must be token ids, whole numbers, got"),
         (lambda: VOCAB.decode("abc"), "ids must be token ids, whole numbers, got"),
-        (lambda: windows("abc", 2, 0), "stream must be token ids [token], at least 3, got str"),
-        (lambda: nats(DECODER, [1, 2, 3], 2), "stream must be token ids [token], at least 2"),
+        (lambda: windows("abc", 2, 0), "stream must be [token], at least 3, got str"),
+        (lambda: nats(DECODER, [1, 2, 3], 2), "stream must be [token], at least 2"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(call: Callable[[], object], message: str) -> None:
