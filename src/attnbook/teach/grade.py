@@ -30,8 +30,7 @@ import torch
 
 from attnbook import files
 from attnbook.teach.judging import AnswerError
-from attnbook.teach.sandbox import follow
-from attnbook.teach.student import SECONDS, Nursery, Student
+from attnbook.teach.student import SECONDS, Nursery, Student, follow
 from attnbook.teach.submission import (
     Reference,
     RefusedError,
@@ -41,10 +40,10 @@ from attnbook.teach.submission import (
     reference,
     submissions,
 )
+from attnbook.teach.walls import WALLS, Stood, WallError, admitted
 from attnbook.teach.wire import GoneError, RaisedError
 
-WALLS = ("network", "processes", "files", "disk")
-TURNS = 2  # times that each task may take all its seconds
+WHOLE = 300.0  # seconds that all cells and checks of a notebook may take
 LONGEST = 2000  # letters of a message
 STYLE = """
 :root { color-scheme: light dark }
@@ -84,13 +83,18 @@ class Sitting:
     """One student's cells and the checks, from top to bottom."""
 
     def __init__(
-        self, known: Reference, cells: dict[str, list[str]], nursery: Nursery, seconds: float
+        self,
+        known: Reference,
+        cells: dict[str, list[str]],
+        nursery: Nursery,
+        seconds: float,
+        whole: float = WHOLE,
     ):
         self.known, self.cells, self.nursery, self.seconds = known, cells, nursery, seconds
         self.deadly: set[str] = set()  # cells that ended the process
         self.failed: dict[str, str] = {}  # what a cell's error said
-        self.until = time.monotonic() + TURNS * seconds * len(known.tasks)
-        self.student = Student(nursery, seconds=seconds)
+        self.until = time.monotonic() + whole
+        self.student = Student(nursery, seconds, self.until)
 
     def marks(self) -> Iterator[Mark]:
         """Judge task after task."""
@@ -140,7 +144,7 @@ class Sitting:
     def _again(self, done: list[str]) -> None:
         """A new process, in which all cells are run that did no harm."""
         self.student.end()
-        self.student = Student(self.nursery, seconds=self.seconds)
+        self.student = Student(self.nursery, self.seconds, self.until)
         for cell in done:
             self._run(cell, done[: done.index(cell)])
 
@@ -184,19 +188,34 @@ def _seed() -> None:
     random.seed(0)
 
 
-def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds: float) -> Graded:
+def grade(
+    student: str,
+    path: Path,
+    known: Reference,
+    nursery: Nursery,
+    seconds: float,
+    whole: float = WHOLE,
+) -> Graded:
     """Grade one notebook; whatever is in it, there is a result."""
-    begin, found, walls, refused = time.perf_counter(), [], [], ""
+    begin, found, refused = time.perf_counter(), [], ""
     try:
-        sitting = Sitting(known, answers(path, known), nursery, seconds)
+        sitting = Sitting(known, answers(path, known), nursery, seconds, whole)
         try:
-            walls = sitting.student.walls
             found = list(sitting.marks())
         finally:
             sitting.student.end()
     except RefusedError as why:
         refused = _clean(f"{path.name}: {why}")
-    return Graded(student, found, refused, walls, round(time.perf_counter() - begin, 1))
+    return Graded(student, found, refused, [], round(time.perf_counter() - begin, 1))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for all: seconds for a cell, and for a whole notebook; the walls that stand."""
+
+    seconds: float
+    whole: float
+    stood: Stood
 
 
 _here: dict[str, Nursery] = {}  # of this process
@@ -208,30 +227,31 @@ def _worker() -> None:
     follow()
 
 
-def _one(student: str, path: Path, where: Path, out: Path, seconds: float) -> Graded:
+def _one(student: str, path: Path, where: Path, out: Path, terms: Terms) -> Graded:
     known = reference(where)
     for last in (False, True):
         if "nursery" not in _here:
-            _here["nursery"] = Nursery().__enter__()
+            _here["nursery"] = Nursery(terms.stood.tool, terms.stood.built).__enter__()
         try:
-            graded = grade(student, path, known, _here["nursery"], seconds)
+            graded = grade(student, path, known, _here["nursery"], terms.seconds, terms.whole)
         except GoneError:  # the nursery itself was hurt: another one, once
             _here.pop("nursery").__exit__(None, None, None)
             if last:
                 raise
         else:
-            _store(out, known.name, graded, _digest(seconds, path, where))
+            graded.walls = terms.stood.walls
+            _store(out, known.name, graded, _digest(terms, path, where))
             return graded
     raise AssertionError
 
 
 def _all(
-    todo: dict[str, Path], where: Path, out: Path, seconds: float, jobs: int
+    todo: dict[str, Path], where: Path, out: Path, terms: Terms, jobs: int
 ) -> Iterator[Graded]:
     """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
     again: list[str] = []
     pool = ProcessPoolExecutor(jobs, initializer=_worker)
-    tried = {pool.submit(_one, who, path, where, out, seconds): who for who, path in todo.items()}
+    tried = {pool.submit(_one, who, path, where, out, terms): who for who, path in todo.items()}
     for job in as_completed(tried):
         try:
             yield job.result()
@@ -243,7 +263,7 @@ def _all(
             yield Graded(tried[job], [], _clean(why), [], 0.0)
     pool.shutdown()
     for student in again:
-        yield from _all({student: todo[student]}, where, out, seconds, 1)
+        yield from _all({student: todo[student]}, where, out, terms, 1)
 
 
 def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
@@ -253,9 +273,9 @@ def _store(out: Path, name: str, graded: Graded, digest: str) -> None:
         record.write_text(json.dumps({"digest": digest, **asdict(graded)}), "utf-8")
 
 
-def _digest(seconds: float, *paths: Path) -> str:
-    """What a result depends on: the time, the notebooks, and the checks and the grader itself."""
-    seen = hashlib.sha256(str(seconds).encode())
+def _digest(terms: object, *paths: Path) -> str:
+    """What a result depends on: time and walls, the notebooks, the checks and the grader itself."""
+    seen = hashlib.sha256(str(terms).encode())
     for path in [*paths, *sorted(Path(__file__).parent.glob("*.py"))]:
         seen.update(b"\0" + os.fsencode(path))
         with suppress(OSError):  # a file that nobody may read is refused later
@@ -329,6 +349,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("graded"), help="a1.csv and pages")
     parser.add_argument("--jobs", type=int, default=2, help="students at a time")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that a cell may take")
+    parser.add_argument("--whole", type=float, default=WHOLE, help="seconds for a whole notebook")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=list(WALLS),
+        metavar="WALL",
+        help="grade though this wall is missing, only on a system that you can throw away; may be"
+        " repeated. " + "; ".join(f"{name}: {what}" for name, what in WALLS.items()),
+    )
+    parser.add_argument("--as-root", action="store_true", help="grade as root, on such a system")
     said = parser.parse_args(argv)
     found = sorted(said.solutions.glob(f"{said.assignment}*.ipynb"))
     if len(found) != 1:
@@ -338,16 +369,23 @@ def main(argv: list[str] | None = None) -> None:
     if not said.submissions.is_dir():
         sys.exit(f"submissions must be a folder, got {said.submissions}")
     known = reference(found[0])
+    try:
+        course = (said.solutions, said.submissions, *[said.out] * said.out.is_dir())
+        terms = Terms(said.seconds, said.whole, admitted(said.without, said.as_root, course))
+    except WallError as why:
+        print(why, file=sys.stderr)
+        sys.exit(2)
+    print(terms.stood, flush=True)
     todo, graded = submissions(said.submissions, said.assignment), []
     for student, path in list(todo.items()):
-        digest = _digest(said.seconds, path, found[0])
+        digest = _digest(terms, path, found[0])
         if old := _stored(said.out, known.name, student, digest):
             graded.append(old)
             del todo[student]
     if graded:
         print(f"{len(graded)} were graded before")
     try:
-        for each in _all(todo, found[0], said.out, said.seconds, said.jobs):
+        for each in _all(todo, found[0], said.out, terms, said.jobs):
             graded.append(each)
             what = each.refused or f"{each.points:g}"
             print(_clean(f"{each.student}: {what} ({each.seconds} s)"), flush=True)
