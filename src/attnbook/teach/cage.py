@@ -69,14 +69,14 @@ def _inside(process: int, most: int) -> tuple[list[int], int]:
 
 def _held(processes: list[int], *, exact: bool) -> int:
     """Bytes of memory; exact takes longer, else what two share is counted twice."""
-    kinds = (
-        ("Pss_Anon:", "Pss_Shmem:", "SwapPss:") if exact else ("RssAnon:", "RssShmem:", "VmSwap:")
-    )
+    name, kinds = "status", ("RssAnon:", "RssShmem:", "VmSwap:")
+    if exact:
+        name, kinds = "smaps_rollup", ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
     total = 0
     for process in processes:
-        with suppress(OSError):
-            said = Path(f"/proc/{process}/{'smaps_rollup' if exact else 'status'}").read_text()
-            lines = (line.split() for line in said.splitlines() if line.startswith(kinds))
+        with suppress(OSError):  # it has ended
+            text = Path(f"/proc/{process}/{name}").read_text()
+            lines = (line.split() for line in text.splitlines() if line.startswith(kinds))
             total += sum(int(line[1]) << 10 for line in lines)
     return total
 

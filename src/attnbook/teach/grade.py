@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -227,15 +228,22 @@ def _worker() -> None:
     follow()
 
 
+def _close() -> None:
+    """Without the nursery, which leaves a folder behind where its process only ends."""
+    if "nursery" in _here:
+        _here.pop("nursery").__exit__(None, None, None)
+
+
 def _one(student: str, path: Path, where: Path, out: Path, terms: Terms) -> Graded:
     known = reference(where)
     for last in (False, True):
         if "nursery" not in _here:
             _here["nursery"] = Nursery(terms.stood.tool, terms.stood.built).__enter__()
+            Finalize(None, _close, exitpriority=0)
         try:
             graded = grade(student, path, known, _here["nursery"], terms.seconds, terms.whole)
         except GoneError:  # the nursery itself was hurt: another one, once
-            _here.pop("nursery").__exit__(None, None, None)
+            _close()
             if last:
                 raise
         else:

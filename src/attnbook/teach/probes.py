@@ -102,7 +102,7 @@ def calls() -> list[str]:
     tries = {name: (number, 1, 0, 0, 0, 0) for name, number in numbers().items()}
     if not tries:
         return ["this processor's system calls are not known"]
-    tries["clone3"] = (CLONE_3, 0, 0)
+    tries["clone3"] = (CLONE_3, 0, 0, 0, 0, 0)
     clone = CLONE[list(MACHINES).index(os.uname().machine)]
     for name, kind in (("users", NEW_USER), ("mounts", NEW_MOUNTS)):
         tries[f"clone with new {name}"] = (clone, kind | SHARE_FILES, 0, 0, 0, 0)

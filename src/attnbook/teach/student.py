@@ -165,7 +165,7 @@ class Student:
         nursery: Nursery,
         seconds: float = SECONDS,
         until: float = float("inf"),
-        limits: Limits = Limits(),  # noqa: B008 (it cannot change)
+        limits: Limits = Limits(),
     ):
         self._nursery, self._seconds, self._until = nursery, seconds, until
         self._folder = tempfile.TemporaryDirectory(
