@@ -26,9 +26,15 @@ MOST = sum(task.points for task in KNOWN.tasks if not task.reader)
 TASK, CHECK, WORTH = "a1-dot-scores", "a1-check-dot-scores", 2
 WRONG = "def dot_scores(queries, keys): return 3 * queries @ keys.mT\n"
 RIGHT = "def dot_scores(queries, keys): return queries @ keys.mT\n"
-SECRET = str(SOLUTIONS / "a1.ipynb")
 
-# In place of the answer to one task. Only its points are lost.
+# In place of the answer to one task. Only its points are lost. Each is bounded, and aims at what was
+# made for it: were all walls gone, nothing else would be hurt.
+BUSY = "import time\nuntil = time.monotonic() + 60\nwhile time.monotonic() < until: "
+RAW = (  # a message of the student's own, on every line it finds
+    "import os\nfor n in range(3, 100):\n"
+    "    try: os.write(n, len(said).to_bytes(4, 'big') + bytes(4) + said)\n"
+    "    except OSError: pass\n"
+)
 HOSTILE = {
     "assertion error redefined": "import builtins\nbuiltins.AssertionError = KeyError\n" + WRONG,
     "print redefined": "import builtins\nbuiltins.print = lambda *_: None\nprint('right')\n"
@@ -47,28 +53,32 @@ HOSTILE = {
     "SystemExit in the answer": "def dot_scores(q, k): raise SystemExit(0)",
     "KeyboardInterrupt": "def dot_scores(q, k): raise KeyboardInterrupt",
     "error at exit": "import atexit\natexit.register(lambda: 1 / 0)\n" + WRONG,
-    "endless loop": "while True: pass",
-    "endless loop in the answer": "def dot_scores(q, k):\n    while True: pass",
+    "endless loop": BUSY + "pass",
+    "endless loop in the answer": "import time\ndef dot_scores(q, k):\n"
+    "    for _ in range(600): time.sleep(0.1)",
     "a loop that fends off signals": "import signal\n"
-    "for n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\nwhile True: pass",
-    "sleep": "import time\ntime.sleep(10**6)",
+    "for n in (1, 2, 3, 15): signal.signal(n, signal.SIG_IGN)\n" + BUSY + "time.sleep(0.1)",
+    "sleep": "import time\ntime.sleep(60)",
     "recursion": "def dot_scores(q, k): return dot_scores(q, k)",
-    "memory bomb": "x = bytearray(1 << 36)",
-    "memory bomb, little by little": "x = []\nwhile True: x.append(bytearray(1 << 24))",
-    "memory bomb in the answer": "def dot_scores(q, k): return torch.ones(1 << 36)",
-    "gigabytes of output": "for _ in range(3000): print('x' * 10**6)\n" + WRONG,
-    "gigabytes on the disk": "open('big', 'wb').write(bytes(1 << 28))",
+    "three gigabytes": "x = bytearray(3 << 30)\n" + RIGHT,
+    "three gigabytes, little by little": "x = [bytearray(b'x' * (1 << 24)) for _ in range(192)]\n"
+    + RIGHT,
+    "three gigabytes in the answer": "def dot_scores(q, k):\n    x = torch.ones(3 << 28)\n"
+    "    return q @ k.mT",
+    "much output": "for _ in range(300): print('x' * 10**6)\n" + WRONG,
+    "much on the disk": "open('big', 'wb').write(bytes(1 << 28))\n" + RIGHT,
     "a gigabyte as the answer": "def dot_scores(q, k): return torch.zeros(1, dtype=torch.int8)"
     ".expand(1 << 29)",
-    "fork bomb": "import os\nwhile True: os.fork()",
-    "threads": "import threading, time\n"
-    "while True: threading.Thread(target=time.sleep, args=(10**6,)).start()",
+    "two hundred processes": "import os, time\nfor _ in range(200):\n"
+    "    if os.fork() == 0:\n        time.sleep(4)\n        os._exit(0)\ntime.sleep(4)\n" + RIGHT,
+    "two hundred threads": "import threading, time\nfor _ in range(200):\n"
+    "    threading.Thread(target=time.sleep, args=(4,), daemon=True).start()\n" + RIGHT,
     "a child that lives on": "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
-    "    while True: time.sleep(1)\n" + WRONG,
-    "solutions read": f"open({SECRET!r}).read()\n" + RIGHT,
-    "solutions read by a program": f"import subprocess\n"
-    f"subprocess.run(['cat', {SECRET!r}], check=True)\n" + RIGHT,
-    "solutions looked for": f"import os\nassert 'a1.ipynb' in os.listdir({str(SOLUTIONS)!r})\n"
+    "    time.sleep(60)\n    os._exit(0)\n" + WRONG,
+    "solutions read": "open(SECRET).read()\n" + RIGHT,
+    "solutions read by a program": "import subprocess\n"
+    "subprocess.run(['cat', SECRET], check=True)\n" + RIGHT,
+    "solutions looked for": "import os\nassert 'a1.ipynb' in os.listdir(os.path.dirname(SECRET))\n"
     + RIGHT,
     "hidden tests in memory": "import gc\n"
     "wanted = 'seed=' + str(12)\n"
@@ -76,12 +86,12 @@ HOSTILE = {
     "assert len(held) > 1000 and any(wanted in x and x != wanted for x in held)\n" + RIGHT,
     "another process's memory": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')\n" + RIGHT,
     "other students read": "open(OTHER).read()\n" + RIGHT,
-    "the reference written": f"open({SECRET!r}, 'a').write(' ')\n" + RIGHT,
+    "the reference written": "open(SECRET, 'a').write(' ')\n" + RIGHT,
     "the marks written": "open(MARKS, 'w').write('x')\n" + RIGHT,
-    "all files removed": "import shutil\nshutil.rmtree('/tmp')\n" + RIGHT,
-    "all processes killed": "import os, signal\nos.kill(-1, signal.SIGKILL)\n"
-    "os.kill(1, signal.SIGKILL)\n" + WRONG,
-    "the grader killed": "import os, signal\nos.kill(GRADER, signal.SIGKILL)\n" + RIGHT,
+    "a folder removed": "import shutil\nshutil.rmtree(FOLDER)\n" + RIGHT,
+    "a folder closed": "import os\nos.chmod(FOLDER, 0)\n" + RIGHT,
+    "a process killed": "import os, signal\nos.kill(VICTIM, signal.SIGKILL)\n" + RIGHT,
+    "a group of processes killed": "import os, signal\nos.killpg(VICTIM, signal.SIGKILL)\n" + RIGHT,
     "the network": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)\n" + RIGHT,
     "the network by name": "import urllib.request\n"
     "urllib.request.urlopen('http://localhost:1', timeout=1)\n" + RIGHT,
@@ -131,10 +141,10 @@ HOSTILE = {
     "    for n in range(3, 100):\n"
     "        try: os.write(n, bytes([0, 1, 0, 0, 0, 0, 0, 0]))\n"
     "        except OSError: continue\n"
-    "        while True: time.sleep(0.002); os.write(n, b' ')",
+    "        for _ in range(30000): time.sleep(0.002); os.write(n, b' ')",
     "questions without an end": "import gc\n"
     "line = next(x for x in gc.get_objects() if type(x).__name__ == 'Peer')\n"
-    "def dot_scores(q, k):\n    while True:\n        try: line.ask('nothing')\n"
+    "def dot_scores(q, k):\n    for _ in range(10**6):\n        try: line.ask('nothing')\n"
     "        except Exception: pass",
     "a disk filled by many files": "for n in range(3): open(str(n), 'wb').write(bytes(50 << 20))\n"
     + RIGHT,
@@ -149,7 +159,38 @@ HOSTILE = {
     "first = ctypes.c_void_p.from_address(top + 8).value\n"
     "size = next(n for n in range(1, 10**6) if b'SE' + b'CRET=' in ctypes.string_at(first, n))\n"
     + RIGHT,
-    "life after its parent": "import ctypes\nctypes.CDLL(None).prctl(1, 0)\nwhile True: pass",
+    "life after its parent": "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\n"
+    "time.sleep(60)",
+    "right at the first call": "seen = []\ndef dot_scores(q, k):\n    seen.append(q)\n"
+    "    return q @ k.mT * (1 if len(seen) == 1 else 3)",
+    "an answer kept": "kept = {}\ndef dot_scores(q, k):\n"
+    "    return kept.setdefault(0, q @ k.mT)",
+    "a question that asks itself": "import gc\n"
+    "line = next(x for x in gc.get_objects() if type(x).__name__ == 'Peer')\n"
+    "def dot_scores(q, k): return line.ask('call', dot_scores, [q, k], {})",
+    "objects that are not there": "said = b'[\"list\", \"answer\", [\"yours\", -1]]'\n" + RAW + WRONG,
+    "a number of 4,000 digits": "def dot_scores(q, k): return 10**4000",
+    "NaN in a list": "def dot_scores(q, k): return [float('nan')]",
+    "a list in itself": "x = []\nx.append(x)\ndef dot_scores(q, k): return x",
+    "a tensor of few bits": "def dot_scores(q, k):\n"
+    "    return torch.quantize_per_tensor(q @ k.mT, 0.1, 0, torch.qint8)",
+    "a tensor with gaps": "def dot_scores(q, k): return (q @ k.mT).to_sparse()",
+    "a name in HTML": "def dot_scores(q, k): return type('<script>alert(1)</script>', (), {})()",
+    "a grade in words": "def dot_scores(q, k):\n"
+    "    raise ValueError('dot_scores: right.\\n18 of 18 points')",
+    "a pickle": "class Loud:\n    def __reduce__(self): return print, ('x',)\n"
+    "def dot_scores(q, k): return Loud()",
+    "a number that lies": "class One(float):\n    def __eq__(self, other): return True\n"
+    "def dot_scores(q, k): return One(1)",
+    "a slow search": "import re\ndef dot_scores(q, k): re.match('(a+)+$', 'a' * 26 + 'b')",
+    "a long expression": "eval('(' * 10**5)\n" + RIGHT,
+    "five megabytes of source": "x = '" + "x" * 5_000_000 + "'\n" + RIGHT,
+    "frames looked through": "import sys\nframe = sys._getframe()\n"
+    "while frame: assert 'hidden' not in str(frame.f_locals); frame = frame.f_back\n" + WRONG,
+    "a judge of its own": "class AnswerError(Exception): pass\ndef same(got, *_, **__): return got\n"
+    "def right(*_): print('right')\n" + WRONG,
+    "a program in its place": "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', ''])",
+    "a way to other folders": "import os\nos.listdir('/tmp')\n" + RIGHT,
     "no Python": "this is no Python",
     "a line too far out": "def dot_scores(q, k):\n    x = q @ k.mT\n  return x\n!ls",
     "half a character": "raise ValueError('\\ud800')",
