@@ -20,10 +20,15 @@ def root() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0
 
 
-def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run Python as an ordinary user, to whom a folder is given."""
+def own(folder: Path) -> None:
+    """Give a folder to the ordinary user."""
     for path in [folder, *folder.rglob("*")]:
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run Python as an ordinary user, to whom a folder is given."""
+    own(folder)
     command = [sys.executable, "-m", "tests.ordinary", sys.executable, *words]
     return subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "HOME": str(folder)}

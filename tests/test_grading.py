@@ -3,8 +3,8 @@
 import csv
 import json
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,21 +14,25 @@ from typing import Any
 import pytest
 import torch
 
-from attnbook.teach import AnswerError, a1, grade
+from attnbook.teach import AnswerError, a1, grade, wire
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import reference
+from attnbook.teach.walls import WALLS, Stood, decoys
 from attnbook.teach.wire import GoneError
+from tests.attacks import proved, state
 from tools.notebooks import BOOK, ROOT
 
 SOLUTIONS = BOOK / "solutions"
+ASKED = ["--as-root"]  # the tests may run as root: each aims at what was made for it
 KNOWN = reference(SOLUTIONS / "a1.ipynb")
 MOST = sum(task.points for task in KNOWN.tasks if not task.reader)
+TERMS = grade.Terms(60.0, 60.0, Stood([], {}))
 TASK, CHECK, WORTH = "a1-dot-scores", "a1-check-dot-scores", 2
 WRONG = "def dot_scores(queries, keys): return 3 * queries @ keys.mT\n"
 RIGHT = "def dot_scores(queries, keys): return queries @ keys.mT\n"
 
-# In place of the answer to one task. Only its points are lost. Each is bounded, and aims at what was
-# made for it: were all walls gone, nothing else would be hurt.
+# In place of the answer to one task. Only its points are lost. Each is bounded, and aims at what
+# was made for it: were all walls gone, nothing else would be hurt.
 BUSY = "import time\nuntil = time.monotonic() + 60\nwhile time.monotonic() < until: "
 RAW = (  # a message of the student's own, on every line it finds
     "import os\nfor n in range(3, 100):\n"
@@ -159,16 +163,14 @@ HOSTILE = {
     "first = ctypes.c_void_p.from_address(top + 8).value\n"
     "size = next(n for n in range(1, 10**6) if b'SE' + b'CRET=' in ctypes.string_at(first, n))\n"
     + RIGHT,
-    "life after its parent": "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\n"
-    "time.sleep(60)",
+    "life after its parent": "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\ntime.sleep(60)",
     "right at the first call": "seen = []\ndef dot_scores(q, k):\n    seen.append(q)\n"
     "    return q @ k.mT * (1 if len(seen) == 1 else 3)",
-    "an answer kept": "kept = {}\ndef dot_scores(q, k):\n"
-    "    return kept.setdefault(0, q @ k.mT)",
+    "an answer kept": "kept = {}\ndef dot_scores(q, k):\n    return kept.setdefault(0, q @ k.mT)",
     "a question that asks itself": "import gc\n"
     "line = next(x for x in gc.get_objects() if type(x).__name__ == 'Peer')\n"
     "def dot_scores(q, k): return line.ask('call', dot_scores, [q, k], {})",
-    "objects that are not there": "said = b'[\"list\", \"answer\", [\"yours\", -1]]'\n" + RAW + WRONG,
+    "objects that are not there": 'said = b\'["list", "answer", ["yours", -1]]\'\n' + RAW + WRONG,
     "a number of 4,000 digits": "def dot_scores(q, k): return 10**4000",
     "NaN in a list": "def dot_scores(q, k): return [float('nan')]",
     "a list in itself": "x = []\nx.append(x)\ndef dot_scores(q, k): return x",
@@ -182,14 +184,16 @@ HOSTILE = {
     "def dot_scores(q, k): return Loud()",
     "a number that lies": "class One(float):\n    def __eq__(self, other): return True\n"
     "def dot_scores(q, k): return One(1)",
-    "a slow search": "import re\ndef dot_scores(q, k): re.match('(a+)+$', 'a' * 26 + 'b')",
+    "a slow search": "import re\ndef dot_scores(q, k): re.match('(a+)+$', 'a' * 22 + 'b')",
     "a long expression": "eval('(' * 10**5)\n" + RIGHT,
     "five megabytes of source": "x = '" + "x" * 5_000_000 + "'\n" + RIGHT,
     "frames looked through": "import sys\nframe = sys._getframe()\n"
     "while frame: assert 'hidden' not in str(frame.f_locals); frame = frame.f_back\n" + WRONG,
-    "a judge of its own": "class AnswerError(Exception): pass\ndef same(got, *_, **__): return got\n"
+    "a judge of its own": "class AnswerError(Exception): pass\n"
+    "def same(got, *_, **__): return got\n"
     "def right(*_): print('right')\n" + WRONG,
-    "a program in its place": "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', ''])",
+    "a program in its place": "import os, sys\n"
+    "os.execv(sys.executable, [sys.executable, '-c', ''])",
     "a way to other folders": "import os\nos.listdir('/tmp')\n" + RIGHT,
     "no Python": "this is no Python",
     "a line too far out": "def dot_scores(q, k):\n    x = q @ k.mT\n  return x\n!ls",
@@ -390,9 +394,9 @@ def files(folder: Path) -> None:
     (folder / "a folder" / "a1").mkdir(parents=True)
     (folder / "a folder" / "a1" / "a1.ipynb").write_text(json.dumps(notebook()))
     (folder / "a folder" / "other.ipynb").write_text("")
-    (folder / "link.ipynb").symlink_to(SECRET)
+    (folder / "link.ipynb").symlink_to(SOLUTIONS / "a1.ipynb")
     (folder / "folder of links").mkdir()
-    (folder / "folder of links" / "a1.ipynb").symlink_to(SECRET)
+    (folder / "folder of links" / "a1.ipynb").symlink_to(SOLUTIONS / "a1.ipynb")
     store("text", "hello")
     store("empty", "")
     store("a list", [notebook()])
@@ -418,46 +422,41 @@ def files(folder: Path) -> None:
 def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
     """All submissions, graded in one run: the rows, and what was stored for each."""
     folder, out = tmp_path_factory.mktemp("handed-in"), tmp_path_factory.mktemp("graded")
+    solutions = tmp_path_factory.mktemp("solutions")
+    shutil.copy(SOLUTIONS / "a1.ipynb", solutions)
+    proved(solutions, folder, out)
     files(folder)
-    server = socket.create_server(("127.0.0.1", 0))
-    service, letters = (
-        socket.socket(socket.AF_UNIX, kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
-    )
-    service.bind(str(out / "service"))
-    service.listen()
-    letters.bind(str(out / "letters"))
-    known = {
-        "SERVICE": repr(str(out / "service")),
-        "LETTERS": repr(str(out / "letters")),
-        "OTHER": repr(str(folder / "=1+1.ipynb")),
-        "MARKS": repr(str(out / "a1.csv")),
-        "GRADER": str(os.getpid()),
-        "PORT": str(server.getsockname()[1]),
-    }
-    for kind, source in HOSTILE.items():
-        for word, value in known.items():
-            source = source.replace(word, value)
-        (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**{TASK: source})))
-    for kind, answers in HONEST.items():
-        (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**answers)))
-    before = digests()
-    os.environ["SECRET"] = "of the lecturer"
-    with server, service, letters:
+    with decoys() as aims:
+        known = {
+            "SECRET": repr(str(solutions / "a1.ipynb")),
+            "FOLDER": repr(str(aims.folder)),
+            "SERVICE": repr(str(aims.folder / "service")),
+            "LETTERS": repr(str(aims.folder / "letters")),
+            "OTHER": repr(str(folder / "=1+1.ipynb")),
+            "MARKS": repr(str(out / "a1.csv")),
+            "VICTIM": str(aims.process.pid),
+            "PORT": str(aims.port),
+        }
+        for kind, source in HOSTILE.items():
+            for word, value in known.items():
+                source = source.replace(word, value)
+            (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**{TASK: source})))
+        for kind, answers in HONEST.items():
+            (folder / f"{kind}.ipynb").write_text(json.dumps(notebook(**answers)))
+        before = state(solutions), state(folder), state(aims.folder)
+        os.environ["SECRET"] = "of the lecturer"
         grade.main(
-            ["a1", str(folder), "--out", str(out), "--seconds", "6", f"--solutions={SOLUTIONS}"]
+            [*ASKED, "a1", str(folder), f"--out={out}", "--seconds=6", f"--solutions={solutions}"]
         )
-    assert digests() == before
-    del os.environ["SECRET"]
+        del os.environ["SECRET"]
+        assert (state(solutions), state(folder), state(aims.folder)) == before
+        assert aims.process.poll() is None
     rows = {row["student"].lstrip("'"): row for row in csv.DictReader((out / "a1.csv").open())}
     assert len(rows) == len(HOSTILE) + len(HONEST) + len(FILES)
     for student, row in rows.items():
         row["stored"] = json.loads((out / "a1" / f"{student}.json").read_text())
         row["page"] = (out / "a1" / f"{student}.html").read_text()
     return rows
-
-
-def digests() -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in SOLUTIONS.glob("*")}
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -487,8 +486,7 @@ def test_a_strange_notebook_is_graded_fairly_or_refused_with_a_reason(graded, ki
 
 
 def test_all_walls_stood(graded):
-    """Else the hostile answers were not tried: this system cannot keep a student's code in."""
-    assert set(graded["=1+1"]["stored"]["walls"]) == set(grade.WALLS)
+    assert graded["=1+1"]["stored"]["walls"] == list(WALLS)
 
 
 def sandboxes() -> set[str]:
@@ -523,7 +521,15 @@ def test_a_page_says_what_was_wrong(graded):
     assert "got NaN" in graded["NaN"]["page"]
     assert "a loop without an end?" in graded["endless loop in the answer"]["page"]
     assert "there is no dot_scores" in graded["nothing"]["page"]
-    assert "a loop without an end?" not in graded["fork bomb"]["page"]  # others go on meanwhile
+    assert (
+        "a loop without an end?" not in graded["two hundred processes"]["page"]
+    )  # others go on meanwhile
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    """The first line after the one about the walls."""
+    assert process.stdout and process.stdout.readline().startswith("walls: ")
+    return process.stdout.readline()
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):
@@ -531,10 +537,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):
     folder.mkdir()
     for student in ("ada", "bob", "eve"):
         (folder / f"{student}.ipynb").write_text(json.dumps(notebook()))
-    command = ["a1", str(folder), f"--out={out}", f"--solutions={SOLUTIONS}", "--jobs=1"]
+    command = [*ASKED, "a1", str(folder), f"--out={out}", f"--solutions={SOLUTIONS}", "--jobs=1"]
     run = [sys.executable, "-m", "attnbook.teach.grade", *command]
     process = subprocess.Popen(run, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert process.stdout and process.stdout.readline().startswith("ada")
+    assert line_of(process).startswith("ada")
     process.kill()
     process.wait()
     first = (out / "a1" / "ada.json").stat().st_mtime_ns
@@ -566,7 +572,8 @@ def hand_in(folder: Path, *students: str) -> list[str]:
     (folder / "handed-in").mkdir()
     for student in students:
         (folder / "handed-in" / f"{student}.ipynb").write_text(json.dumps(notebook()))
-    return ["a1", str(folder / "handed-in"), f"--out={folder}", f"--solutions={SOLUTIONS}"]
+    asked = [*ASKED, "a1", str(folder / "handed-in")]
+    return [*asked, f"--out={folder}", f"--solutions={SOLUTIONS}"]
 
 
 def rows(folder: Path) -> dict[str, dict[str, str]]:
@@ -583,10 +590,13 @@ def quick(monkeypatch):
         return grade.Graded(student, [grade.Mark(CHECK, 1.0, 2.0, "")], "", [], 0.0)
 
     class NoNursery:
+        def __init__(self, *_: Any): ...
         def __enter__(self) -> None: ...
+        def __exit__(self, *_: Any) -> None: ...
 
     monkeypatch.setattr(grade, "grade", graded)
     monkeypatch.setattr(grade, "Nursery", NoNursery)
+    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([], {}))
 
 
 def test_a_grader_that_is_killed_loses_one_student(tmp_path, quick):
@@ -643,18 +653,56 @@ def test_many_slow_cells_end_as_one_does(tmp_path, nursery):
     nb["cells"][3:3] = [slow] * 200
     (tmp_path / "ada.ipynb").write_text(json.dumps(nb))
     begin = time.monotonic()
-    graded = grade.grade("ada", tmp_path / "ada.ipynb", KNOWN, nursery, 0.3)
-    assert time.monotonic() - begin < 15
+    graded = grade.grade("ada", tmp_path / "ada.ipynb", KNOWN, nursery, 60.0, 3.0)
+    assert time.monotonic() - begin < 30  # the two hundred take forty
     assert "all cells together took too long" in graded.marks[-2].said
 
 
 def test_a_loop_without_an_end_that_calls_what_it_was_given_ends(nursery):
     student = Student(nursery, seconds=1.0)
-    student.run("def f(g):\n    while True: g(1)", "f")
+    student.run("def f(g):\n    for _ in range(10**6): g(1)", "f")
     student.hurry()
     with pytest.raises(GoneError, match="a loop without an end"):
         student.get("f")(lambda x: x)
     student.end()
+
+
+def test_what_a_check_keeps_has_a_bound(nursery):
+    """All that one question brings, however small its parts."""
+    student, kept = Student(nursery), []
+    student.run("import torch\ndef f(g):\n    for _ in range(64): g(torch.zeros(1 << 23))", "f")
+    student.hurry()
+    with pytest.raises(GoneError, match="more than 256 MB for one question"):
+        student.get("f")(kept.append)
+    assert sum(len(each) * 4 for each in kept) <= 1 << 28
+    student.end()
+
+
+def test_lists_without_an_end_have_a_bound(nursery):
+    student, kept = Student(nursery), []
+    student.run("def f(g):\n    for _ in range(64): g([0] * 10**6)", "f")
+    student.hurry()
+    with pytest.raises(GoneError, match="more than 256 MB for one question"):
+        student.get("f")(kept.append)
+    student.end()
+
+
+def test_objects_without_an_end_have_a_bound(nursery, monkeypatch):
+    monkeypatch.setattr(wire, "OBJECTS", 100)
+    student = Student(nursery)
+    student.run("def f(g):\n    for _ in range(1000): g()", "f")
+    student.hurry()
+    with pytest.raises(GoneError, match="more than 100 objects"):
+        student.get("f")(object)
+    student.end()
+
+
+def test_other_walls_than_those_that_were_proved_are_refused():
+    with (
+        Nursery(None, ["paper"]) as other,
+        pytest.raises(GoneError, match=r"must be of \['paper'\]"),
+    ):
+        Student(other)
 
 
 def test_values_arrive_as_what_they_are(nursery):
@@ -679,7 +727,7 @@ def test_values_arrive_as_what_they_are(nursery):
 
 def test_a_nursery_that_ends_is_replaced(tmp_path):
     hand_in(tmp_path, "ada")
-    one = ("ada", tmp_path / "handed-in" / "ada.ipynb", SOLUTIONS / "a1.ipynb", tmp_path, 60.0)
+    one = ("ada", tmp_path / "handed-in" / "ada.ipynb", SOLUTIONS / "a1.ipynb", tmp_path, TERMS)
     try:
         grade._one(*one)
         grade._here["nursery"]._process.kill()
@@ -696,28 +744,10 @@ def test_a_nursery_takes_no_code_from_the_working_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "seen").exists()
 
 
-def test_a_system_without_walls_grades_and_says_so(tmp_path, monkeypatch):
-    weak = (
-        "from attnbook.teach import sandbox\n"
-        "class Weak:\n    def __getattr__(self, name): return lambda *_: -1\n"
-        "sandbox.LIBC = Weak()\nsandbox.main()"
-    )
-    start = subprocess.Popen
-
-    def started(command: list[str], **more: Any) -> Any:
-        return start([sys.executable, "-c", weak, command[-1]], **more)
-
-    monkeypatch.setattr(subprocess, "Popen", started)
-    grade.main(hand_in(tmp_path, "ada"))
-    (row,) = rows(tmp_path).values()
-    assert float(row["points"]) == MOST
-    assert row["note"] == "without walls: network, processes, files, disk"
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
     arguments, before = hand_in(tmp_path, "ada", "zoe"), sandboxes()
-    sleeps = {TASK: "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\ntime.sleep(1000)"}
+    sleeps = {TASK: "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\ntime.sleep(60)"}
     (tmp_path / "handed-in" / "eve.ipynb").write_text(json.dumps(notebook(**sleeps)))
     run = [sys.executable, "-m", "attnbook.teach.grade", *arguments, "--jobs=1"]
     process = subprocess.Popen(
@@ -728,7 +758,7 @@ def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup ignores it
     )
-    assert process.stdout and process.stdout.readline().startswith("ada")
+    assert line_of(process).startswith("ada")
     time.sleep(1)  # Eve's cell sleeps
     (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
     process.wait(10)

@@ -41,17 +41,17 @@ class Stood:
     Attributes:
         walls: their names, of `WALLS`.
         holes: what got through the others, by their names.
-        built: what a student's walls are made of.
+        built: what a student's walls are made of; None: whatever there is.
         tool: the bubblewrap program around them, if there is one.
     """
 
     walls: list[str]
     holes: dict[str, str]
-    built: list[str]
+    built: list[str] | None = None
     tool: str | None = None
 
     def __str__(self) -> str:
-        made = ["bubblewrap"] * (self.tool is not None) + self.built
+        made = ["bubblewrap"] * (self.tool is not None) + (self.built or [])
         open_ = f"; without: {', '.join(self.holes)}" * bool(self.holes)
         return f"walls: {', '.join(self.walls) or 'none'}{open_}; made of: {', '.join(made) or '-'}"
 
