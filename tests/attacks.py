@@ -23,6 +23,7 @@ import ctypes, mmap, os, pathlib, resource, shutil, signal, socket, subprocess, 
 from attnbook.teach.calls import CLONE, CLONE_3, MACHINES, NEW_MOUNTS, NEW_USER, numbers
 FOLDER, VICTIM, PORT = pathlib.Path({folder!r}), {victim}, {port}
 FILE, NR = FOLDER / "decoy", numbers()
+pathlib.Path("own").write_text("what an honest answer may do")
 libc = ctypes.CDLL(None, use_errno=True)
 def call(name, *words):
     answer = libc.syscall(NR[name], *words) if name in NR else getattr(libc, name)(*words)

@@ -2,7 +2,8 @@
 
 Each student's cells are put into the untouched reference and run in a process of their own. The
 checks, hidden ones included, run in another, which takes nothing but values from the student's.
-So nothing that a student's code does to Python can make a check pass.
+So nothing that a student's code does to Python can make a check pass. Before the first of their
+lines runs, each wall around that process is tried (`walls`); where one is missing, nothing runs.
 """
 
 import argparse
@@ -81,7 +82,8 @@ class Graded:
 
 
 class Sitting:
-    """One student's cells and the checks, from top to bottom."""
+    """One student's cells and the checks, from top to bottom: each cell and each check has
+    `seconds`, all together have `whole`."""
 
     def __init__(
         self,

@@ -85,7 +85,12 @@ def files(decoy: str, course: list[str]) -> list[str]:
 
 
 def disk(most: int) -> list[str]:
-    """Write a little more into its own folder than `most` bytes, in two files."""
+    """Write a little more into its own folder than `most` bytes, in two files.
+
+    Raises:
+        OSError: if it can write nothing there, as an honest answer may.
+    """
+    Path("one").write_bytes(b"x")
 
     def fill() -> None:
         for name in ("one", "two"):

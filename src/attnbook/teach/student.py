@@ -100,6 +100,8 @@ class Nursery:
         given = ("/dev/", "/proc/")  # it makes its own
         shown = [path for path in libraries() if not path.startswith(given)]
         words = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        if os.geteuid() == 0:  # else its children could not be root in namespaces of their own
+            words += ["--cap-add", "CAP_SETFCAP"]
         words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
         words += [word for path in shown for word in ("--ro-bind", path, path)]
         words += ["--bind", self.folder.name, self.folder.name]
