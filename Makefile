@@ -51,8 +51,8 @@ text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer s
 assignments: .venv/.test  ## make the students' notebooks of the solutions
 	@$(PY) -m tools.assignments
 
-grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1
-	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS)
+grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1 FLAGS=
+	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(FLAGS)
 
 assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=minilm, or all of them
 	@$(PY) -m attnbook.assets $(NAME)

@@ -22,12 +22,14 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from attnbook.teach import exhibit, grade, records, report
+from attnbook.teach import exhibit, grade, records, report, sitting
 from attnbook.teach.exhibit import Exhibit, harmless
 from attnbook.teach.handed_in import HandedIn, handed_in
 from attnbook.teach.overview import overview
 from attnbook.teach.report import Graded, Mark, feedback, table
+from attnbook.teach.student import Nursery
 from attnbook.teach.submission import Cell, cells, reference, work
+from attnbook.teach.walls import WALLS, Stood
 from attnbook.teach.wire import GoneError, Peer, RaisedError
 from tools.notebooks import BOOK
 
@@ -227,9 +229,9 @@ def sat(monkeypatch):
         def marks(self) -> list[Mark]:
             return [marked(task) for task in self.known.tasks]
 
-    monkeypatch.setattr(grade, "Sitting", Quick)
-    nobody = object.__new__(grade.Nursery)
-    return lambda path: grade.grade(path.stem, path, KNOWN, nobody, 1.0)
+    monkeypatch.setattr(sitting, "Sitting", Quick)
+    nobody = object.__new__(Nursery)
+    return lambda path: sitting.grade(path.stem, path, KNOWN, nobody, 1.0)
 
 
 def marked(task: Any, wrong: tuple[str, ...] = (CHECK,), said: str = "3 * too large") -> Mark:
@@ -595,8 +597,9 @@ def test_a_table_is_whole_however_a_run_ends(tmp_path, monkeypatch, capsys, then
     for student in ("ada", "bob"):
         store(tmp_path / "in" / f"{student}.ipynb", notebook())
     (tmp_path / "in" / "grades.csv").write_text("x")
+    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*WALLS], {}, []))
     monkeypatch.setattr(grade, "_all", lambda *_: ends(then))
-    monkeypatch.setattr(grade.os, "_exit", sys.exit)
+    monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) if code else nullcontext() as end:
         grade.main([*ARGUMENTS, str(tmp_path / "in"), f"--out={tmp_path}"])
     assert not end or end.value.code == code
@@ -612,6 +615,7 @@ def test_a_page_that_cannot_be_written_costs_no_points(tmp_path, monkeypatch, ca
     (tmp_path / "a1" / "ada.html").mkdir(parents=True)
     (graded,) = class_of("x")
     graded.student = "ada"
+    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*WALLS], {}, []))
     monkeypatch.setattr(grade, "_all", lambda *_: [graded])
     grade.main(
         ["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={BOOK / 'solutions'}"]

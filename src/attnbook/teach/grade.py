@@ -6,164 +6,38 @@ So nothing that a student's code does to Python can make a check pass.
 """
 
 import argparse
-import io
 import os
-import random
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stdout
+from dataclasses import dataclass
+from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
 from attnbook.teach import records, report
-from attnbook.teach.exhibit import Exhibit, clean
+from attnbook.teach.exhibit import clean
 from attnbook.teach.handed_in import HandedIn, handed_in
-from attnbook.teach.judging import AnswerError
 from attnbook.teach.overview import overview
-from attnbook.teach.report import NOT_ANSWERED, Graded, Mark
-from attnbook.teach.sandbox import follow
-from attnbook.teach.student import SECONDS, Nursery, Student
-from attnbook.teach.submission import (
-    Reference,
-    RefusedError,
-    Shell,
-    answers,
-    cells,
-    python,
-    reference,
-    work,
-)
-from attnbook.teach.wire import GoneError, RaisedError
-
-WALLS = ("network", "processes", "files", "disk")
-TURNS = 2  # times that each task may take all its seconds
+from attnbook.teach.report import Graded
+from attnbook.teach.sitting import WHOLE, grade
+from attnbook.teach.student import SECONDS, Nursery, follow
+from attnbook.teach.submission import Reference, reference
+from attnbook.teach.walls import WALLS, Stood, WallError, admitted
+from attnbook.teach.wire import GoneError
 
 
-class Sitting:
-    """One student's cells and the checks, from top to bottom."""
+@dataclass(frozen=True)
+class Terms:
+    """What holds for all: seconds for a cell, and for a whole notebook; the walls that stand."""
 
-    def __init__(
-        self, known: Reference, cells: dict[str, list[str]], nursery: Nursery, seconds: float
-    ):
-        self.known, self.cells, self.nursery, self.seconds = known, cells, nursery, seconds
-        self.deadly: set[str] = set()  # cells that ended the process
-        self.failed: dict[str, str] = {}  # what a cell's error said
-        self.until = time.monotonic() + TURNS * seconds * len(known.tasks)
-        self.student = Student(nursery, seconds=seconds)
-
-    def marks(self) -> Iterator[Mark]:
-        """Judge task after task."""
-        names: dict[str, Any] = {"__name__": "__main__"}
-        names["get_ipython"] = lambda: Shell(names)
-        done: list[str] = []
-        todo = iter(self.known.order)
-        for task in self.known.tasks:
-            for cell in todo:
-                if cell == task.name:
-                    break
-                if cell in self.known.given:
-                    with redirect_stdout(io.StringIO()):
-                        exec(compile(python(self.known.given[cell]), f"<{cell}>", "exec"), names)
-                done.append(cell)
-                self._run(cell, done)
-            if task.reader:
-                yield Mark(task.name, None, task.points, "")
-            else:
-                yield self._judge(task, names, done)
-                done.append(task.name)  # the student's own cells behind the check
-                self._run(task.name, done)
-
-    def _run(self, cell: str, done: list[str]) -> None:
-        """The reference's own cell, then the student's."""
-        given = [self.known.given[cell]] if cell in self.known.given else []
-        theirs = [] if cell in self.deadly else self.cells.get(cell, [])
-        for source in [*given, *theirs]:
-            if self.late:
-                return
-            try:
-                self.student.run(source, cell)
-            except RaisedError as error:
-                self.failed.setdefault(cell, f"the cell raised {error}")
-            except GoneError as why:
-                self.deadly.add(cell)
-                self.failed[cell] = f"the process that ran the cell was ended: {why}"
-                self._again(done)
-                return
-
-    @property
-    def late(self) -> bool:
-        """Whether all cells and checks together took too long."""
-        return time.monotonic() > self.until
-
-    def _again(self, done: list[str]) -> None:
-        """A new process, in which all cells are run that did no harm."""
-        self.student.end()
-        self.student = Student(self.nursery, seconds=self.seconds)
-        for cell in done:
-            self._run(cell, done[: done.index(cell)])
-
-    def _judge(self, task: Any, names: dict[str, Any], done: list[str]) -> Mark:
-        printed, points = io.StringIO(), 0.0
-        try:
-            if self.late:
-                raise GoneError("all cells together took too long")
-            names |= {name: self.student.get(name) for name in task.names}
-            if missing := [name for name in task.names if names[name] is None]:
-                raise AnswerError(f"there is no {missing[0]}: its cell is missing, or failed")
-            self.student.hurry()
-            _seed()
-            with redirect_stdout(printed):
-                exec(compile(python(task.check), f"<{task.name}>", "exec"), names)
-            points, said = task.points, printed.getvalue()
-        except AnswerError as wrong:
-            said = str(wrong)
-        except RaisedError as error:
-            said = f"your code raised {error}"
-        except GoneError as why:
-            said = f"your code was ended: {why}"
-            self._again(done)
-        except Exception as error:  # a check met what it did not expect
-            said = f"the check could not use your answer: {type(error).__name__}: {error}"
-        told = [self.failed[cell] for cell in task.answers if cell in self.failed and not points]
-        return Mark(task.name, points, task.points, report.said("\n".join([*told, said])))
-
-
-def _seed() -> None:
-    torch.manual_seed(0)
-    np.random.seed(0)
-    random.seed(0)
-
-
-def grade(student: str, path: Path, known: Reference, nursery: Nursery, seconds: float) -> Graded:
-    """Grade one notebook; whatever is in it, there is a result."""
-    begin, found, walls, refused = time.perf_counter(), [], [], ""
-    shown = dict[str, str]()
-    try:
-        theirs = cells(path)
-        sitting = Sitting(known, answers(theirs, known), nursery, seconds)
-        try:
-            walls = sitting.student.walls
-            found = list(sitting.marks())
-        finally:
-            sitting.student.end()
-        exhibit, wrote = Exhibit(path.name), work(theirs, known)
-        shown = {task: exhibit.show(each) for task, each in wrote.items()}
-        elsewhere = any(not cell.code for each in wrote.values() for cell in each)
-        for mark in found:
-            if mark.points is None and not wrote[mark.task] and not elsewhere:
-                mark.points, mark.said = 0.0, NOT_ANSWERED
-    except RefusedError as why:
-        refused = report.said(f"{path.name}: {why}")
-    took = round(time.perf_counter() - begin, 1)
-    return Graded(student, found, refused, walls, took, shown=shown)
+    seconds: float
+    whole: float
+    stood: Stood
 
 
 _here: dict[str, Nursery] = {}  # of this process
@@ -175,25 +49,35 @@ def _worker() -> None:
     follow()
 
 
-def _one(student: str, path: Path, where: Path, seconds: float) -> Graded:
+def _close() -> None:
+    """Without the nursery, which leaves a folder behind where its process only ends."""
+    if "nursery" in _here:
+        _here.pop("nursery").__exit__(None, None, None)
+
+
+def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
     known = reference(where)
     for last in (False, True):
         if "nursery" not in _here:
-            _here["nursery"] = Nursery().__enter__()
+            _here["nursery"] = Nursery(terms.stood.tool, terms.stood.built).__enter__()
+            Finalize(None, _close, exitpriority=0)
         try:
-            return grade(student, path, known, _here["nursery"], seconds)
+            graded = grade(student, path, known, _here["nursery"], terms.seconds, terms.whole)
         except GoneError:  # the nursery itself was hurt: another one, once
-            _here.pop("nursery").__exit__(None, None, None)
+            _close()
             if last:
                 raise
+        else:
+            graded.walls = terms.stood.walls
+            return graded
     raise AssertionError
 
 
-def _all(todo: dict[str, Path], where: Path, seconds: float, jobs: int) -> Iterator[Graded]:
+def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Iterator[Graded]:
     """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
     again: list[str] = []
     pool = ProcessPoolExecutor(jobs, initializer=_worker)
-    tried = {pool.submit(_one, who, path, where, seconds): who for who, path in todo.items()}
+    tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
     for job in as_completed(tried):
         try:
             yield job.result()
@@ -206,7 +90,7 @@ def _all(todo: dict[str, Path], where: Path, seconds: float, jobs: int) -> Itera
             yield Graded(tried[job], [], "", [], 0.0, failed=why)
     pool.shutdown()
     for student in again:
-        yield from _all({student: todo[student]}, where, seconds, 1)
+        yield from _all({student: todo[student]}, where, terms, 1)
 
 
 def _write(out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn) -> None:
@@ -233,6 +117,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("graded"), help="a1.csv and pages")
     parser.add_argument("--jobs", type=int, default=2, help="students at a time")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that a cell may take")
+    parser.add_argument("--whole", type=float, default=WHOLE, help="seconds for a whole notebook")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=list(WALLS),
+        metavar="WALL",
+        help="grade though this wall is missing, only on a system that you can throw away; may be"
+        " repeated. " + "; ".join(f"{name}: {what}" for name, what in WALLS.items()),
+    )
+    parser.add_argument("--as-root", action="store_true", help="grade as root, on such a system")
     said = parser.parse_args(argv)
     found = sorted(said.solutions.glob(f"{said.assignment}*.ipynb"))
     if len(found) != 1:
@@ -242,12 +137,19 @@ def main(argv: list[str] | None = None) -> None:
     if not said.submissions.is_dir():
         sys.exit(f"submissions must be a folder, got {said.submissions}")
     known = reference(found[0])
+    try:
+        course = (said.solutions, said.submissions, *[said.out] * said.out.is_dir())
+        terms = Terms(said.seconds, said.whole, admitted(said.without, said.as_root, course))
+    except WallError as why:
+        print(why, file=sys.stderr)
+        sys.exit(2)
+    print(terms.stood, flush=True)
     handed = handed_in(said.submissions, known)
     if handed.strays:
         print(clean(f"no student's, passed over: {', '.join(handed.strays)}"))
     todo, graded = dict(handed.notebooks), list[Graded]()
     digests = {
-        student: records.digest(said.seconds, handed.notes.get(student, ""), path, found[0])
+        student: records.digest(terms, handed.notes.get(student, ""), path, found[0])
         for student, path in todo.items()
     }
     for student, digest in digests.items():
@@ -257,7 +159,7 @@ def main(argv: list[str] | None = None) -> None:
     if graded:
         print(f"{len(graded)} were graded before")
     try:
-        for each in _all(todo, found[0], said.seconds, said.jobs):
+        for each in _all(todo, found[0], terms, said.jobs):
             each.note = report.said(handed.notes.get(each.student, ""))
             graded.append(each)
             try:

@@ -1,5 +1,7 @@
 """A student's code, run in a process of its own, seen from outside."""
 
+import ctypes
+import json
 import os
 import signal
 import socket
@@ -10,6 +12,7 @@ import sysconfig
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,37 +20,92 @@ from typing import Any
 import attnbook
 from attnbook.teach.wire import GoneError, Peer
 
-MEMORY, SECONDS = 1 << 30, 60.0
+SECONDS = 60.0
 START = 600.0  # seconds that importing torch may take
 KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")  # no secrets
-SEEN = [  # what a student's code may read: Python, its packages, and the system's libraries
-    *sorted({sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
-    *("/usr/lib", "/usr/share", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime"),
-    *("/dev/null", "/dev/urandom", "/dev/zero", "/sys/devices/system/cpu", "/proc/cpuinfo"),
-]
+DEATH_SIGNAL = 1  # of prctl
+PACKAGES = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one student's processes may have together: bytes of memory, on top of what Python and
+    torch need; bytes in files, which count as memory, too; processes and threads."""
+
+    memory: int = 1 << 30
+    disk: int = 1 << 26
+    processes: int = 32
+
+
+def libraries() -> list[str]:
+    """What a student's code may read: Python, its packages, and the system's libraries.
+
+    Never a whole environment: `python -m venv .` makes one of the folder in which a course lies.
+    """
+    known = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
+    for prefix in {sys.prefix, sys.base_prefix}:
+        known += [Path(prefix, name) for name in ("bin", "lib", "lib64", "pyvenv.cfg")]
+    known += [Path(path) for path in sys.path if Path(path).name in PACKAGES]
+    package = Path(attnbook.__file__).parent
+    known += [package, package.parents[1] / "book" / "experiments"]
+    system = ("/usr/lib", "/usr/lib64", "/usr/share", "/lib", "/lib64")
+    devices = ("/dev/null", "/dev/urandom", "/dev/zero", "/sys/devices/system/cpu", "/proc/cpuinfo")
+    files = [*system, "/etc/ld.so.cache", "/etc/localtime", *devices]
+    every = [*map(str, known), *(str(path.resolve()) for path in known), *files]
+    return sorted({path for path in every if os.path.exists(path)})
+
+
+def follow() -> None:
+    """End this process when its parent ends, where the system can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
 
 
 class Nursery:
     """Processes for students, each of which is there at once.
 
     One process imports torch, and every student's is a copy of it. Use it in a `with` statement.
+
+    Args:
+        tool: a bubblewrap program that puts walls around all of it; without it, each student's
+            process has its own only.
+        built: what the walls of each must be made of; None: whatever there is.
     """
+
+    def __init__(self, tool: str | None = None, built: list[str] | None = None):
+        self.tool, self.built = tool, built
 
     def __enter__(self) -> "Nursery":
         self._control, theirs = socket.socketpair()
+        self.folder = tempfile.TemporaryDirectory(prefix="students-", ignore_cleanup_errors=True)
+        where = Path(attnbook.__file__).parents[1]  # not where somebody's torch.py may lie
         command = [sys.executable, "-m", "attnbook.teach.sandbox", str(theirs.fileno())]
         self._process = subprocess.Popen(
-            command,
+            [*self._around(where), *command],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            cwd=Path(attnbook.__file__).parents[1],  # not where somebody's torch.py may lie
+            cwd=where,
             env={name: os.environ[name] for name in KEPT if name in os.environ},
             start_new_session=True,  # Ctrl-C is not meant for it
         )
         theirs.close()
         self._control.settimeout(START)
         return self
+
+    def _around(self, where: Path) -> list[str]:
+        """The words that put bubblewrap in front: nothing is there but libraries, read-only."""
+        if self.tool is None:
+            return []
+        given = ("/dev/", "/proc/")  # it makes its own
+        shown = [path for path in libraries() if not path.startswith(given)]
+        words = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        if os.geteuid() == 0:  # else its children could not be root in namespaces of their own
+            words += ["--cap-add", "CAP_SETFCAP"]
+        words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+        words += [word for path in shown for word in ("--ro-bind", path, path)]
+        words += ["--bind", self.folder.name, self.folder.name]
+        return [self.tool, *words, "--chdir", str(where), "--"]
 
     def __exit__(
         self,
@@ -58,22 +116,34 @@ class Nursery:
         self._control.close()
         self._process.kill()
         self._process.wait()
+        self.folder.cleanup()
 
-    def born(self) -> tuple[int, socket.socket]:
-        """A new process: its number, and the line to it.
+    def born(self, limits: dict[str, Any]) -> tuple[int, socket.socket]:
+        """A new process: its number in the nursery, and the line to it.
 
         Raises:
             GoneError: if there are no more, as something has ended the nursery.
         """
         ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                return self._ask(limits, [theirs.fileno()]), ours
+            except GoneError:
+                ours.close()
+                raise
+
+    def end(self, number: int) -> None:
+        """End a process, by the number that it has in the nursery."""
+        with suppress(GoneError):  # all have ended
+            self._ask({"end": number}, [])
+
+    def _ask(self, question: dict[str, Any], descriptors: list[int]) -> int:
+        """Each question is answered before the next, so that their bytes stay apart."""
         try:
-            with theirs:
-                socket.send_fds(self._control, [b"!"], [theirs.fileno()])
-            (number,) = struct.unpack(">I", self._control.recv(4))
+            socket.send_fds(self._control, [json.dumps(question).encode() + b"\n"], descriptors)
+            return struct.unpack(">I", self._control.recv(4))[0]
         except (OSError, struct.error) as why:
-            ours.close()
             raise GoneError(f"the nursery has ended: {why}") from None
-        return number, ours
 
 
 class Student:
@@ -81,22 +151,36 @@ class Student:
 
     Args:
         nursery: where the process comes from.
-        memory: bytes that it may have on top of what Python and torch need.
         seconds: that a cell, or a call, may take.
+        until: when all of them have to be done, by `time.monotonic`.
+        limits: what it may have.
 
     Attributes:
-        walls: what keeps the process in: "network", "processes", "files", "disk", as far as the
-            system can.
+        built: what its walls are made of.
+
+    Raises:
+        GoneError: if the process does not live, or its walls are not the nursery's.
     """
 
-    def __init__(self, nursery: Nursery, memory: int = MEMORY, seconds: float = SECONDS):
-        self._seconds = seconds
-        self._folder = tempfile.TemporaryDirectory(prefix="student-", ignore_cleanup_errors=True)
-        self._number, line = nursery.born()
+    def __init__(
+        self,
+        nursery: Nursery,
+        seconds: float = SECONDS,
+        until: float = float("inf"),
+        limits: Limits = Limits(),
+    ):
+        self._nursery, self._seconds, self._until = nursery, seconds, until
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="student-", dir=nursery.folder.name, ignore_cleanup_errors=True
+        )
+        own = {"folder": self._folder.name, "seen": libraries()}
+        self._number, line = nursery.born({**own, **asdict(limits)})
         self._peer = Peer(line, {"call": lambda function, args, more: function(*args, **more)})
-        package = Path(attnbook.__file__).parent
-        seen = [*SEEN, str(package), str(package.parents[1] / "book" / "experiments")]
-        self.walls = self._ask("close", self._folder.name, seen, memory)
+        self._peer.begin(time.monotonic() + START)
+        self.built: list[str] = self._peer.ask("built")
+        if nursery.built is not None and self.built != nursery.built:
+            self.end()
+            raise GoneError(f"its walls must be of {nursery.built}, got {self.built}")
 
     def run(self, source: str, name: str) -> None:
         """Run a cell.
@@ -113,7 +197,7 @@ class Student:
 
     def hurry(self) -> None:
         """From now on, its answers have to come within `seconds`."""
-        self._peer.until = time.monotonic() + self._seconds
+        self._peer.begin(min(time.monotonic() + self._seconds, self._until))
 
     def _ask(self, *what: Any) -> Any:
         self.hurry()
@@ -121,7 +205,6 @@ class Student:
 
     def end(self) -> None:
         """End the process, and take its files away."""
-        with suppress(ProcessLookupError):
-            os.kill(self._number, signal.SIGKILL)
+        self._nursery.end(self._number)
         self._peer.line.close()
         self._folder.cleanup()

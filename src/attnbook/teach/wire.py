@@ -19,7 +19,9 @@ import torch
 from torch import Tensor
 
 HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
-TEXT, MOST = 1 << 22, 1 << 26  # bytes of them; what is read from JSON is twenty times as large
+TEXT, MOST = 1 << 22, 1 << 26  # bytes of them
+GROWS = 20  # what is read from JSON is so many times as large
+ALL, OBJECTS = 1 << 28, 10**5  # bytes of all messages of one question, and objects of a student
 LATE = "it took too long: a loop without an end?"
 ENDED = "it ended by itself: did it exit, or use too much memory or too many processes?"
 PLAIN = (bool, int, float, str, type(None))
@@ -104,7 +106,12 @@ class Peer:
     def __init__(self, line: socket.socket, commands: Mapping[str, Callable[..., Any]]):
         self.line, self.commands = line, commands
         self.objects: list[Any] = []
-        self.until: float | None = None  # when waiting ends, by time.monotonic
+        self.begin(None)
+
+    def begin(self, until: float | None) -> None:
+        """A new question: its answer, and all that is asked back meanwhile, have to come before
+        `until`, by `time.monotonic`, and in `ALL` bytes, since a check may keep what it gets."""
+        self.until, self.left = until, ALL
 
     def ask(self, command: str, *args: Any) -> Any:
         """Let the other side do something.
@@ -154,6 +161,8 @@ class Peer:
                 return ["dict", *([plain(key), plain(each)] for key, each in value.items())]
             if isinstance(value, Remote):
                 return ["yours", value._number]
+            if len(self.objects) == OBJECTS:
+                raise GoneError(f"it asked for more than {OBJECTS} objects")
             self.objects.append(value)
             return ["mine", len(self.objects) - 1, type(value).__name__]
 
@@ -166,6 +175,10 @@ class Peer:
         length, size = HEAD.unpack(self._exactly(HEAD.size))
         if length > TEXT or size > MOST:
             raise GoneError(f"it sent what is no answer, or one of more than {MOST >> 20} MB")
+        if self.until is not None:  # a student's own process has its limits already
+            self.left -= GROWS * length + size
+            if self.left < 0:
+                raise GoneError(f"it sent more than {ALL >> 20} MB for one question")
         text, parts = self._exactly(length), memoryview(bytearray(self._exactly(size)))
 
         def value(said: Any) -> Any:

@@ -1,0 +1,171 @@
+"""The walls that a student's process puts around itself, and what watches it from outside."""
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attnbook.teach import calls
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+NO_PROGRAMS = 2 | 4  # of mount: no rights by set-user-id, no devices
+PRIVATE = 1 << 14 | 1 << 18  # of mount: with all below it
+SET_MOUNTS, HERE, BELOW, READ_ONLY = 442, -100, 0x8000, 1  # mount_setattr and its arguments
+CAPABILITIES = 0x20080522  # version 3 of capset
+CREATE_RULES, ADD_RULE, RESTRICT = 444, 445, 446  # Landlock's system calls
+EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
+ALL = [(1, 13), (2, 14), (3, 15), (5, 16)]  # version: number of rights it knows
+OFTEN = 0.05  # seconds between two looks at what there is inside
+
+
+def alone() -> bool:
+    """Leave the namespaces of other processes; in the new ones the user is who it was."""
+    user, group = os.getuid(), os.getgid()
+    kinds = calls.NEW_USER | calls.NEW_NET | calls.NEW_PID | calls.NEW_IPC | calls.NEW_MOUNTS
+    if sys.platform != "linux" or LIBC.unshare(kinds):
+        return False
+    with suppress(OSError):
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    return True
+
+
+def watch(child: int, limits: dict[str, Any]) -> tuple[int, int]:
+    """Wait for a child, and end it where all inside together have too much.
+
+    A process's own limits (`setrlimit`) hold for each alone, and the machine's root, whatever its
+    namespace, has none on the number of processes.
+    """
+    own = _held([os.getpid()], exact=False)
+    while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+        inside, tasks = _inside(child, limits["processes"])
+        most = limits["memory"] + own - _stored(limits["folder"])
+        if tasks > limits["processes"] or (
+            _held(inside, exact=False) > most and _held(inside, exact=True) > most
+        ):
+            os.kill(child, signal.SIGKILL)
+        time.sleep(OFTEN)
+    return ended
+
+
+def _inside(process: int, most: int) -> tuple[list[int], int]:
+    """The processes inside, and the number of their threads; no more of them than may be."""
+    todo, found, threads = [process], [], 0
+    while todo and threads <= most:
+        found.append(todo.pop())
+        with suppress(OSError):  # it has ended
+            for thread in os.listdir(tasks := f"/proc/{found[-1]}/task"):
+                threads += found[-1] != process  # the first one only waits
+                todo += map(int, Path(f"{tasks}/{thread}/children").read_text().split())
+    return found, threads
+
+
+def _held(processes: list[int], *, exact: bool) -> int:
+    """Bytes of memory; exact takes longer, else what two share is counted twice."""
+    name, kinds = "status", ("RssAnon:", "RssShmem:", "VmSwap:")
+    if exact:
+        name, kinds = "smaps_rollup", ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
+    total = 0
+    for process in processes:
+        with suppress(OSError):  # it has ended
+            text = Path(f"/proc/{process}/{name}").read_text()
+            lines = (line.split() for line in text.splitlines() if line.startswith(kinds))
+            total += sum(int(line[1]) << 10 for line in lines)
+    return total
+
+
+def _stored(folder: str) -> int:
+    """Bytes of memory that the files of a disk in memory take."""
+    if not os.path.ismount(folder):
+        return 0
+    disk = os.statvfs(folder)
+    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+
+
+def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
+    """Put up all walls that the system has, for good.
+
+    Args:
+        limits: `folder`, its own; `seen`, what it may read; `memory` and `disk`, in bytes;
+            `processes`.
+        namespaces: whether it has its own ones.
+
+    Returns:
+        What the walls are made of.
+    """
+    folder = limits["folder"]
+    built = ["namespaces", "watch"] * namespaces
+    with suppress(OSError):  # where memory ends, the system ends this process first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    if namespaces:
+        built += ["read-only mounts"] * _read_only()
+        disk = f"size={limits['disk']},nr_inodes=4k".encode()
+        made = LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", NO_PROGRAMS, disk)
+        built += ["disk in memory"] * (made == 0)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(HOME=folder, TMPDIR=folder, MPLBACKEND="agg", OMP_NUM_THREADS="1")
+    most = {
+        resource.RLIMIT_AS: _size() + limits["memory"],
+        resource.RLIMIT_CPU: 600,
+        resource.RLIMIT_FSIZE: limits["disk"],
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    if namespaces:  # else those of all programs of the user would count
+        most[resource.RLIMIT_NPROC] = limits["processes"]
+    for which, value in most.items():
+        with suppress(ValueError, OSError):  # a system that has no such limit
+            resource.setrlimit(which, (value, value))
+    if sys.platform == "linux":
+        LIBC.capset(struct.pack("Ii", CAPABILITIES, 0), bytes(24))
+        built += ["Landlock"] * _landlock(folder, limits["seen"])
+        built += ["seccomp"] * calls.refuse(LIBC)
+    return built
+
+
+def _read_only() -> bool:
+    """Let nobody inside change a file, nor its mode, times and names."""
+    LIBC.mount(None, b"/", None, PRIVATE, None)
+    change = struct.pack("QQQQ", READ_ONLY, 0, 0, 0)
+    return LIBC.syscall(SET_MOUNTS, HERE, b"/", BELOW, change, len(change)) == 0
+
+
+def _size() -> int:
+    """Bytes of address space in use."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return 1 << 36  # no limit, in effect: the system counts otherwise
+    return int(statm.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _landlock(folder: str, seen: list[str]) -> bool:
+    """Let the process see nothing but some folders, and write nowhere but in its own."""
+    version = LIBC.syscall(CREATE_RULES, None, 0, 1)
+    if version < 1:
+        return False
+    rights = (1 << max(n for least, n in ALL if version >= least)) - 1
+    handled = struct.pack("QQQ", rights, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    rules = LIBC.syscall(CREATE_RULES, handled, size, 0)
+    if rules < 0:
+        return False
+    for path in [folder, *filter(os.path.exists, seen)]:
+        allowed = rights if path == folder else EXECUTE | READ_FILE | READ_FOLDER
+        allowed &= rights if os.path.isdir(path) else ~READ_FOLDER
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        rule = struct.pack("=Qi", allowed, descriptor)
+        done = LIBC.syscall(ADD_RULE, rules, 1, rule, 0)
+        os.close(descriptor)
+        if done < 0:
+            return False
+    LIBC.prctl(calls.NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    return LIBC.syscall(RESTRICT, rules, 0) == 0

@@ -1,0 +1,152 @@
+"""Harmless tries to get through each wall, at decoys that the grader made for it.
+
+They run in a student's process. Each says in words what got through: nothing, where the wall holds.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attnbook.teach.calls import CLONE, CLONE_3, MACHINES, NEW_MOUNTS, NEW_USER, numbers
+
+SOON = 5.0  # seconds until what watches a process from outside has seen it, on a busy machine
+LIBC = ctypes.CDLL(None, use_errno=True)
+SHARE_FILES = 0x200  # of clone: with a new namespace it is refused, so that no child is made
+
+
+def _through(tries: dict[str, Callable[[], Any]]) -> list[str]:
+    """The names of those that no error of the system stopped."""
+    found = []
+    for name, attempt in tries.items():
+        with suppress(OSError):
+            attempt()
+            found.append(name)
+    return found
+
+
+def network(port: int, service: str, letters: str) -> list[str]:
+    """Reach a port of this machine, and two services that have a path."""
+    here = ("127.0.0.1", port)
+    kinds = {"stream": socket.SOCK_STREAM, "datagram": socket.SOCK_DGRAM}
+    return _through(
+        {
+            "a connection to a port": lambda: socket.create_connection(here, 1).close(),
+            "a packet to a port": lambda: socket.socket(type=kinds["datagram"]).sendto(b"x", here),
+            "a connection to a service": lambda: socket.socket(socket.AF_UNIX).connect(service),
+            "a letter to a service": lambda: socket.socketpair(type=kinds["datagram"])[0].sendto(
+                b"x", letters
+            ),
+        }
+    )
+
+
+def processes(number: int) -> list[str]:
+    """Read about a process of the grader, and end it; the grader looks whether it still lives."""
+    if number not in (os.getpid(), os.getppid(), 1):  # inside, numbers begin anew
+        with suppress(OSError):
+            os.kill(number, signal.SIGTERM)
+    environment = Path(f"/proc/{number}/environ")
+    return _through({"the environment of a process": environment.read_bytes})
+
+
+def files(decoy: str, course: list[str]) -> list[str]:
+    """Read and change a file of the grader's, and list the folders of the course."""
+    folder = Path(decoy).parent
+    state = os.stat(__file__)
+    tries: dict[str, Callable[[], Any]] = {
+        "a file read": Path(decoy).read_bytes,
+        "a folder listed": lambda: os.listdir(folder),
+        "a file written": lambda: Path(decoy).open("ab").close(),
+        "a file cut": lambda: os.truncate(decoy, 0),
+        "a file's mode": lambda: os.chmod(decoy, 0o600),
+        "a folder's mode": lambda: os.chmod(folder, 0o700),
+        "a file's owner": lambda: os.chown(decoy, os.getuid(), os.getgid()),
+        "a file's times": lambda: os.utime(decoy, (0, 0)),
+        "a file's attributes": lambda: os.setxattr(decoy, "user.x", b"x"),
+        "a file's name": lambda: os.rename(decoy, f"{decoy}-2"),
+        "another name": lambda: os.link(decoy, f"{decoy}-3"),
+        "a link": lambda: os.symlink(decoy, f"{decoy}-4"),
+        "a new folder": lambda: os.mkdir(f"{decoy}-5"),
+        "a pipe": lambda: os.mkfifo(f"{decoy}-6"),
+        "a file removed": lambda: os.remove(f"{decoy}-too"),
+        "a library's mode": lambda: os.chmod(__file__, state.st_mode & 0o7777),
+        "a library's times": lambda: os.utime(__file__, ns=(state.st_atime_ns, state.st_mtime_ns)),
+    }
+    listed = {f"the folder {path} listed": lambda path=path: os.listdir(path) for path in course}
+    return _through({**tries, **listed})
+
+
+def disk(most: int) -> list[str]:
+    """Write a little more into its own folder than `most` bytes, in two files.
+
+    Raises:
+        OSError: if it can write nothing there, as an honest answer may.
+    """
+    Path("one").write_bytes(b"x")
+
+    def fill() -> None:
+        for name in ("one", "two"):
+            Path(name).write_bytes(bytes(most * 2 // 3))
+
+    through = _through({f"more than {most >> 20} MB in files": fill})
+    for name in ("one", "two"):
+        Path(name).unlink(missing_ok=True)
+    return through
+
+
+def calls() -> list[str]:
+    """Ask for each refused system call in a way that would do nothing, or only to this process."""
+    tries = {name: (number, 1, 0, 0, 0, 0) for name, number in numbers().items()}
+    if not tries:
+        return ["this processor's system calls are not known"]
+    tries["clone3"] = (CLONE_3, 0, 0, 0, 0, 0)
+    clone = CLONE[list(MACHINES).index(os.uname().machine)]
+    for name, kind in (("users", NEW_USER), ("mounts", NEW_MOUNTS)):
+        tries[f"clone with new {name}"] = (clone, kind | SHARE_FILES, 0, 0, 0, 0)
+    through = []
+    for name, words in tries.items():
+        answer = LIBC.syscall(*map(ctypes.c_long, words))
+        if answer >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS):
+            through.append(f"the system call {name}")
+    return through
+
+
+def _children(count: int, task: Callable[[], Any]) -> int:
+    """So many processes that do something, and are there for a while; how many were made."""
+    made = 0
+    with suppress(OSError):
+        for _ in range(count):
+            if os.fork() == 0:
+                with suppress(BaseException):
+                    held = task()
+                    time.sleep(SOON)
+                    del held
+                os._exit(0)
+            made += 1
+    time.sleep(SOON)  # what watches ends this process meanwhile
+    return made
+
+
+def memory(most: int, count: int) -> list[str]:
+    """Hold a little more than `most` bytes, in `count` processes, private and shared memory."""
+
+    def hold() -> Any:
+        private, shared = (bytearray(b"x" * (most // count)), mmap.mmap(-1, most // count))
+        shared.write(private)
+        return private, shared
+
+    made = _children(count, hold)
+    return [f"more than {most >> 20} MB in {made} processes"] * (made == count)
+
+
+def forks(most: int) -> list[str]:
+    """Be more than `most` processes."""
+    return [f"{most + 4} processes"] * (_children(most + 4, lambda: None) == most + 4)
