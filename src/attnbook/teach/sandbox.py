@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from attnbook.teach import wire
+from attnbook.teach.asking import watched
 from attnbook.teach.submission import Shell, python
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -109,6 +110,7 @@ def _live(line: socket.socket) -> None:
         "get": lambda name: names[name],
         "has": lambda name: name in names,
         "call": lambda function, args, more: function(*args, **more),
+        "watch": watched,
         "attribute": getattr,
     }
     try:

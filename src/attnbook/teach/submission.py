@@ -119,7 +119,7 @@ def answers(path: Path, known: Reference) -> dict[str, list[str]]:
     if path.stat().st_size > LARGEST:
         raise RefusedError(f"it must have at most {LARGEST // 10**6} MB, clear its outputs")
     try:
-        nb: Any = json.loads(path.read_text("utf-8"))
+        nb: Any = json.loads(path.read_text("utf-8-sig"))  # a mark in front is no fault
         language = nb["metadata"].get("kernelspec", {}).get("language", "python")
         if nb.get("nbformat") != 4:
             raise RefusedError("it must be a notebook of format 4, save it with a present Jupyter")
