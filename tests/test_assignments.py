@@ -155,5 +155,5 @@ def test_the_grader_says_the_same_as_the_notebook(name):
 )
 def test_a_blank_fails(name, answer):
     blank = solution(BOOK / "assignments" / f"{name}.ipynb")[answer]
-    with pytest.raises(AnswerError, match="^[a-z_]+: not solved yet$"):
+    with pytest.raises(AnswerError, match=r"^[a-z_]+: not solved yet$"):
         judged(name, answer, blank)
