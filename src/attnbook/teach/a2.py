@@ -331,7 +331,7 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
     right("rotate", got, seed, 0, 2)
 
 
-@check({"n": 1, "slope": 2}, {"n": 6, "slope": 1.5}, own=OWN)
+@check({"n": 1, "slope": 2.0}, {"n": 6, "slope": 1.5}, own=OWN)
 def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5) -> None:
     """What ALiBi adds to a score: less, the further back a key lies."""
     i, j = torch.arange(n)[:, None], torch.arange(n)
