@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import Reference, python, reference
 from tools import assignments, notebooks
@@ -154,5 +155,5 @@ def test_the_grader_says_the_same_as_the_notebook(name):
 )
 def test_a_blank_fails(name, answer):
     blank = solution(BOOK / "assignments" / f"{name}.ipynb")[answer]
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(AnswerError, match=r"^[a-z_]+: not solved yet$"):
         judged(name, answer, blank)

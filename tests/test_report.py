@@ -29,7 +29,8 @@ from attnbook.teach.overview import overview
 from attnbook.teach.report import Graded, Mark, feedback, table
 from attnbook.teach.student import Nursery
 from attnbook.teach.submission import Cell, cells, reference, work
-from attnbook.teach.walls import WALLS, Stood
+from attnbook.teach.walls import WALLS as ALL_WALLS
+from attnbook.teach.walls import Stood
 from attnbook.teach.wire import GoneError, Peer, RaisedError
 from tools.notebooks import BOOK
 
@@ -597,7 +598,7 @@ def test_a_table_is_whole_however_a_run_ends(tmp_path, monkeypatch, capsys, then
     for student in ("ada", "bob"):
         store(tmp_path / "in" / f"{student}.ipynb", notebook())
     (tmp_path / "in" / "grades.csv").write_text("x")
-    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*WALLS], {}, []))
+    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*ALL_WALLS], {}, []))
     monkeypatch.setattr(grade, "_all", lambda *_: ends(then))
     monkeypatch.setattr(os, "_exit", sys.exit)
     with pytest.raises(SystemExit) if code else nullcontext() as end:
@@ -615,7 +616,7 @@ def test_a_page_that_cannot_be_written_costs_no_points(tmp_path, monkeypatch, ca
     (tmp_path / "a1" / "ada.html").mkdir(parents=True)
     (graded,) = class_of("x")
     graded.student = "ada"
-    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*WALLS], {}, []))
+    monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*ALL_WALLS], {}, []))
     monkeypatch.setattr(grade, "_all", lambda *_: [graded])
     grade.main(
         ["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={BOOK / 'solutions'}"]

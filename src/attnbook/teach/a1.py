@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnbook.teach.a1_step import attention_error, context, decoder_step
+from attnbook.teach.asking import check
 from attnbook.teach.judging import holds, numbers, right, same
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
 Answer = Callable[..., Any]
 
 
+@check({"lengths": (1,)})
 def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
     """The state at the last word of each sentence, behind which there may be padding."""
     n = torch.tensor(lengths)
@@ -53,9 +55,10 @@ def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5,
         },
         axes="sentence d_model",
     )  # fmt: skip
-    right("last_states", got[0], seed)
+    right("last_states", got, seed, 0)
 
 
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
 def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """How well each query fits each key: their dot product."""
     batch, queries, keys, d = sizes
@@ -82,9 +85,10 @@ def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
         },
         axes="batch query key",
     )  # fmt: skip
-    right("dot_scores", got[0, 0], seed)
+    right("dot_scores", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)})
 def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)) -> None:
     """The product with a matrix between query and key."""
     batch, queries, keys, d_query, d_key = sizes
@@ -122,9 +126,10 @@ def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3
         },
         axes="batch query key",
     )
-    right("general_scores", got[0, 0], seed)
+    right("general_scores", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)})
 def additive_scores(
     answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)
 ) -> None:
@@ -162,9 +167,10 @@ def additive_scores(
         },
         axes="batch query key",
     )  # fmt: skip
-    right("additive_scores", got[0, 0], seed)
+    right("additive_scores", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 2, 3)}, {"sizes": (2, 3, 1)})
 def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5)) -> None:
     """A softmax over the keys that may be attended to; True means: may."""
     batch, queries, keys = sizes
@@ -175,7 +181,6 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
     hidden = scores.masked_fill(~may, -torch.inf)
     want = hidden.softmax(-1).nan_to_num()
     open_ = scores.softmax(-1)
-    shifted = (scores + 200).masked_fill(~may, -torch.inf)
 
     def sums(got: Tensor) -> str:
         found = got.sum(-1)[may.any(-1)]
@@ -221,16 +226,36 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
         "attention_weights: hidden keys have small weights; they must be exactly 0. Set their"
         " scores to minus infinity",
     )
-    large = answer(scores + 200, may)
-    holds(
-        not (isinstance(large, Tensor) and large.isnan().any()),
-        "attention_weights of large scores must hold numbers, got NaN: the exponential of a score"
-        " like 200 is infinite. PyTorch's softmax takes care of that",
-    )
+    for size in (200, 1000, -1000):
+        large = answer(scores + size, may)
+        holds(
+            not (isinstance(large, Tensor) and large.isnan().any()),
+            "attention_weights of large scores must hold numbers, got NaN: the exponential of a"
+            f" score like {size} is {'infinite' if size > 0 else 0}. PyTorch's softmax takes care"
+            " of that",
+        )
+        same(
+            large,
+            (scores + size).masked_fill(~may, -torch.inf).softmax(-1).nan_to_num(),
+            f"attention_weights of large scores, like {size},",
+            {
+                "hidden scores need minus infinity; a number like -100 may be larger than others":
+                    (scores + size).masked_fill(~may, -100).softmax(-1) * may,
+            },
+            axes="batch query key",
+        )  # fmt: skip
+    loud = scores.masked_fill(~may, 200)
+    powers = (loud - loud.amax(-1, keepdim=True)).exp() * may
     same(
-        large,
-        shifted.softmax(-1).nan_to_num(),
-        "attention_weights of large scores",
+        answer(loud, may),
+        want,
+        "attention_weights, with hidden scores of 200,",
+        {
+            "the largest score was taken among hidden ones, too; hide them first":
+                powers / powers.sum(-1, keepdim=True).clamp(min=1e-20),
+            "the largest score was taken among hidden ones, too; hide them first ":
+                powers / powers.sum(-1, keepdim=True),
+        },
         axes="batch query key",
-    )
-    right("attention_weights", got[-1, 0], seed)
+    )  # fmt: skip
+    right("attention_weights", got, seed, -1, 0)

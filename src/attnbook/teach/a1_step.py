@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from attnbook.masks import padding_mask
-from attnbook.teach.judging import holds, number, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import number, numbers, parts, right, same
 
 Answer = Callable[..., Any]
 
 
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
 def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """The mean of the values, weighted."""
     batch, queries, keys, d = sizes
@@ -39,9 +41,20 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
         },
         axes="batch query d_value",
     )  # fmt: skip
-    right("context", got[0, 0], seed)
+    weights[:, 0] = 0
+    want = torch.einsum("bqk,bkd->bqd", weights, values)
+    same(
+        answer(weights, values),
+        want,
+        "context, where all weights of a query are 0,",
+        {"0 divided by 0: weights are not divided by their sum":
+            want.masked_fill((weights == 0).all(-1, keepdim=True), torch.nan)},
+        axes="batch query d_value",
+    )  # fmt: skip
+    right("context", got, seed, 0, 0)
 
 
+@check({"lengths": (3,), "d": 2}, {"lengths": (1, 1), "d": 1})
 def decoder_step(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
 ) -> None:
@@ -62,10 +75,7 @@ def decoder_step(
 
     hidden = scores.masked_fill(~mask, -torch.inf)
     found = answer(state, memory, mask)
-    holds(
-        isinstance(found, tuple | list) and len(found) == 2,
-        "decoder_step must return two tensors: the context, and the weights",
-    )
+    parts(found, 2, "decoder_step must return two tensors: the context, and the weights")
     got = same(
         found[0],
         looked(hidden / d**0.5),
@@ -108,9 +118,22 @@ def decoder_step(
         },
         axes="batch source",
     )
-    right("decoder_step", got[0], seed)
+    c = (200 * d**0.5) ** 0.5
+    state[:, 0], memory[..., 0] = c, -c
+    scores = torch.einsum("bd,bkd->bk", state, memory) / d**0.5  # -200, more or less
+    _, weights = parts(answer(state, memory, mask), 2, "decoder_step must return two tensors")
+    same(
+        weights,
+        scores.masked_fill(~mask, -torch.inf).softmax(-1),
+        "the weights of decoder_step, where scores are far below 0,",
+        {"scores of padding need minus infinity; a number like -100 may be larger than others":
+            scores.masked_fill(~mask, -20).softmax(-1)},
+        axes="batch source",
+    )  # fmt: skip
+    right("decoder_step", got, seed, 0)
 
 
+@check({"sizes": (6, 1)}, {"sizes": (11, 2)})
 def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (50, 7)) -> None:
     """The share of target words that attend most to another word than the right one."""
     words, keys = sizes

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from attnbook.positions import sinusoidal
-from attnbook.teach.judging import holds, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import numbers, parts, pick, right, same
 
 Answer = Callable[..., Any]
+OWN = ("scaled_dot_product_attention", "multi_head_attention_forward")
 
 
+@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
 def project(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 5, 6)) -> None:
     """Queries, keys and values of the same words."""
     batch, n, d_model, d_k, d_v = sizes
@@ -22,10 +25,7 @@ def project(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 5,
     x = some(batch, n, d_model)
     w_q, w_k, w_v = some(d_model, d_k), some(d_model, d_k), some(d_model, d_v)
     found = answer(x, w_q, w_k, w_v)
-    holds(
-        isinstance(found, tuple | list) and len(found) == 3,
-        "project must return three tensors: queries, keys, values",
-    )
+    parts(found, 3, "project must return three tensors: queries, keys, values")
     maps = {"queries": w_q, "keys": w_k, "values": w_v}
     for (name, w), got in zip(maps.items(), found, strict=True):
         wrong = {
@@ -43,9 +43,10 @@ def project(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 5,
             "a softmax was taken; that belongs to the scores": (x @ w).softmax(-1),
         }
         got = same(got, x @ w, f"the {name} of project", wrong, axes="batch token d")
-        right(f"project, {name}", got[0, 0], seed)
+        right(f"project, {name}", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)}, own=OWN)
 def scaled_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """Dot products, divided by the root of the keys' size."""
     batch, n, keys, d = sizes
@@ -72,9 +73,10 @@ def scaled_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3,
         },
         axes="batch query key",
     )  # fmt: skip
-    right("scaled_scores", got[0, 0], seed)
+    right("scaled_scores", got, seed, 0, 0)
 
 
+@check({"n": 1}, {"n": 9}, own=OWN)
 def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
     """True where a word may look: at itself and to its left."""
     ones = torch.ones(n, n, dtype=torch.bool)
@@ -98,9 +100,10 @@ def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
         },
         axes="query key",
     )  # fmt: skip
-    right("causal_mask", got.float()[1], seed)
+    right("causal_mask", got.float(), seed, 1)
 
 
+@check({"lengths": (1,), "n": 1}, {"lengths": (2, 3), "n": 3}, own=OWN)
 def decoder_mask(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3), n: int = 5
 ) -> None:
@@ -135,9 +138,10 @@ def decoder_mask(
         },
         axes="sentence query key",
     )  # fmt: skip
-    right("decoder_mask", got.float()[0, -1], seed)
+    right("decoder_mask", got.float(), seed, 0, -1)
 
 
+@check({"sizes": (1, 2, 3, 1, 1)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
 def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 4, 3, 6)) -> None:
     """The whole: from words to what each has read."""
     batch, n, d_model, d_k, d_v = sizes
@@ -198,9 +202,42 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
             read(plain / d_k**0.5)},
         axes="batch token d_v",
     )  # fmt: skip
-    right("self_attention", got[0, -1], seed)
+    may = some(n, n) > 0
+    may[torch.arange(n), torch.randperm(n, generator=torch.Generator().manual_seed(seed))] = True
+    low, q_low, k_low = x.clone(), w_q.clone(), w_k.clone()
+    low[..., 0], q_low[0], k_low[0], q_low[:, 0], k_low[:, 0] = 1, 0, 0, 0, 0
+    q_low[0, 0] = (200 * d_k**0.5) ** 0.5
+    k_low[0, 0] = -q_low[0, 0]
+    far = low @ q_low @ (low @ k_low).mT / d_k**0.5  # -200, more or less
+    same(
+        answer(low, q_low, k_low, w_v, may),
+        far.masked_fill(~may, -torch.inf).softmax(-1) @ (low @ w_v),
+        "self_attention, where scores are far below 0,",
+        {
+            "hidden scores need minus infinity; a number like -100 may be larger than others":
+                far.masked_fill(~may, -100).softmax(-1) @ (low @ w_v),
+            "only the number of words was read off the mask, not which":
+                far.masked_fill(torch.arange(n) >= may.sum(1, keepdim=True), -torch.inf).softmax(-1)
+                @ (low @ w_v),
+        },
+        axes="batch token d_v",
+    )  # fmt: skip
+    same(
+        answer(x, w_q, w_k, w_v, may),
+        (plain / d_k**0.5).masked_fill(~may, -torch.inf).softmax(-1) @ v,
+        "self_attention with a mask of holes",
+        {
+            "only the number of words was read off the mask, not which":
+                (plain / d_k**0.5).masked_fill(
+                    torch.arange(n) >= may.sum(1, keepdim=True), -torch.inf
+                ).softmax(-1) @ v,
+        },
+        axes="batch token d_v",
+    )  # fmt: skip
+    right("self_attention", got, seed, 0, -1)
 
 
+@check({"n": 1, "d": 2}, {"n": 30, "d": 12}, own=OWN)
 def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> None:
     """Sines and cosines of slower and slower waves."""
     want = sinusoidal(n, d)
@@ -240,7 +277,7 @@ def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> N
         },
         axes="position d",
     )  # fmt: skip
-    right("position_vectors", got[2], seed)
+    right("position_vectors", got, seed, 2)
 
 
 def waves_apart(steps: Tensor, d: int) -> Tensor:
@@ -250,11 +287,12 @@ def waves_apart(steps: Tensor, d: int) -> Tensor:
     return torch.where(i % 2 == 0, angles.sin(), angles.cos())
 
 
+@check({"sizes": (1, 3)}, {"sizes": (2, 1)}, {"sizes": (5, 4)}, {"sizes": (3, 9)}, own=OWN)
 def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
     """Each pair of numbers turned by an angle that grows with the position."""
     batch, n = sizes
     some = numbers(seed)
-    x, angle = some(batch, n, 2), 0.7
+    x, angle = some(batch, n, 2), pick(seed, 0.7, -1.1, 0.3, 2.0)
     turns = torch.arange(n) * angle
     a, b = x.unbind(-1)
 
@@ -267,10 +305,12 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
         turned(turns),
         "rotate",
         {
+            "a negative theta turns clockwise": turned(turns.abs()),
             "it turns clockwise: the sign of the sine is wrong": turned(turns, -1, 1),
             "position 0 is turned, too: positions begin at 0": turned(turns + angle),
             "all positions turn by the same angle": turned(torch.full((n,), angle)),
             "nothing is turned": x,
+            "theta is not used: it always turns by 0.7": turned(torch.arange(n) * 0.7),
             "vectors change their length: the sine has the same sign in both numbers":
                 turned(turns, 1, 1),
             "the two numbers are exchanged": turned(turns).flip(-1),
@@ -288,9 +328,10 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
         },
         axes="batch position number",
     )  # fmt: skip
-    right("rotate", got[0, 2], seed)
+    right("rotate", got, seed, 0, 2)
 
 
+@check({"n": 1, "slope": 2.0}, {"n": 6, "slope": 1.5}, own=OWN)
 def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5) -> None:
     """What ALiBi adds to a score: less, the further back a key lies."""
     i, j = torch.arange(n)[:, None], torch.arange(n)
@@ -326,4 +367,4 @@ def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5)
         },
         axes="query key",
     )  # fmt: skip
-    right("distance_bias", got[2].clamp(min=-99), seed)
+    right("distance_bias", got.clamp(min=-99), seed, 2)

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm
 
 from attnbook.teach.a3_decoder import cache_bytes, loss_of_words, shift
-from attnbook.teach.judging import numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import numbers, pick, right, same
 
 __all__ = [
     "block",
@@ -26,8 +27,14 @@ __all__ = [
 ]
 
 Answer = Callable[..., Any]
+OWN = (  # what these tasks build, and what gives the same
+    *("scaled_dot_product_attention", "multi_head_attention_forward"),
+    *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm"),
+    *("batch_norm", "native_batch_norm"),
+)
 
 
+@check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 1, 3, 1)}, own=OWN)
 def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
     """The numbers of a vector, dealt out to heads."""
     batch, n, heads, d = sizes
@@ -50,9 +57,10 @@ def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3
         },
         axes="batch head token d_head",
     )  # fmt: skip
-    right("split_heads", got[0, 1, 0], seed)
+    right("split_heads", got, seed, 0, 1, 0)
 
 
+@check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 3, 1, 1)}, own=OWN)
 def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """What the heads found, side by side in one vector."""
     batch, heads, n, d = sizes
@@ -74,9 +82,10 @@ def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
         },
         axes="batch token d_model",
     )  # fmt: skip
-    right("join_heads", got[0, 0, :4], seed)
+    right("join_heads", got, seed, 0, 0, slice(4))
 
 
+@check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 3, 4, 1)}, own=OWN)
 def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
     """Several looks at once, and a matrix that mixes what they found."""
     batch, n, heads, d = sizes
@@ -139,14 +148,15 @@ def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3,
         },
         axes="batch token d_model",
     )  # fmt: skip
-    right("multi_head", got[0, 0, :4], seed)
+    right("multi_head", got, seed, 0, 0, slice(4))
 
 
+@check({"sizes": (1, 1, 3)}, {"sizes": (2, 2, 4)}, own=OWN)
 def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5)) -> None:
     """A layer norm: each vector by itself."""
     batch, n, d = sizes
     some = numbers(seed)
-    x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), 0.1
+    x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), pick(seed, 0.1, 2.0, 0.5)
     off = x - x.mean(-1, keepdim=True)
     var = off.square().mean(-1, keepdim=True)
 
@@ -163,6 +173,7 @@ def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5))
             "eps is added to the root; it should be added below the root":
                 after(off / (var.sqrt() + eps)),
             "eps is missing": after(off / var.sqrt()),
+            "eps is not used: it is always 0.1": after(off / (var + 0.1).sqrt()),
             "it divides by the variance, not by its root": after(off / (var + eps)),
             "it is divided by the deviation plus eps, and the deviation by d - 1: use "
             "correction=0, and eps below the root": after(off / (x.std(-1, keepdim=True) + eps)),
@@ -190,9 +201,10 @@ def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5))
         },
         axes="batch token d",
     )  # fmt: skip
-    right("normalize", got[0, 0], seed)
+    right("normalize", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (2, 3, 1, 2)}, own=OWN)
 def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 7)) -> None:
     """Two matrices with a ReLU between them, on each word alone."""
     batch, n, d, hidden = sizes
@@ -222,9 +234,17 @@ def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 
         },
         axes="batch token d_model",
     )  # fmt: skip
-    right("feed_forward", got[0, 0], seed)
+    same(
+        answer(20 * x, w1, b1, w2, b2),
+        (20 * x @ w1 + b1).relu() @ w2 + b2,
+        "feed_forward of large numbers",
+        {"a ReLU has no upper end": (20 * x @ w1 + b1).clamp(0, 6) @ w2 + b2},
+        axes="batch token d_model",
+    )
+    right("feed_forward", got, seed, 0, 0)
 
 
+@check({"sizes": (1, 1, 3)}, {"sizes": (2, 4, 2)}, own=OWN)
 def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> None:
     """Two layers with their norms and residuals, in "pre" order."""
     some, d = numbers(seed), sizes[-1]
@@ -274,4 +294,4 @@ def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> 
         },
         axes="batch token d_model",
     )  # fmt: skip
-    right("block", got[0, 0], seed)
+    right("block", got, seed, 0, 0)

@@ -6,17 +6,19 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from attnbook.teach.judging import holds, number, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import holds, number, numbers, pick, right, same
 
 Answer = Callable[..., Any]
 
 
+@check({"sizes": (1, 1)}, {"sizes": (1, 4)})
 def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
     """What a decoder reads while it learns: the sentence, one place later."""
     batch, n = sizes
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(3, 40, (batch, n), generator=generator)
-    bos = 1
+    bos = pick(seed, 1, 2, 50)
     first = torch.full((batch, 1), bos)
     want = torch.cat([first, tokens[:, :-1]], 1)
     got = same(
@@ -39,19 +41,23 @@ def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> Non
                 [torch.full((1, n), bos), tokens[:-1]]
             ),
             "sentences were shifted, not words ": tokens.roll(1, 0),
+            "the first token is 1; it should be `start`":
+                torch.cat([0 * first + 1, tokens[:, :-1]], 1),
             "the first token is 0; it should be `start`": torch.cat([0 * first, tokens[:, :-1]], 1),
         },
         axes="sentence token",
     )  # fmt: skip
-    right("shift", got[0], seed)
+    right("shift", got, seed, 0)
 
 
+@check({"lengths": (3,)}, {"lengths": (1, 4)})
 def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
     """The mean surprise, in nats, over words that are no padding."""
-    some, n, vocab, pad = numbers(seed), max(lengths), 7, 0
+    some, n, vocab, pad = numbers(seed), max(lengths), 7, pick(seed, 0, 6, 3)
     logits = some(len(lengths), n, vocab)
     generator = torch.Generator().manual_seed(seed)
     answers = torch.randint(1, vocab, (len(lengths), n), generator=generator)
+    answers = (answers + pad) % vocab  # no word is `pad`
     answers[torch.arange(n) >= torch.tensor(lengths)[:, None]] = pad
     each = cross_entropy(logits.mT, answers, reduction="none").double()
     words = answers != pad
@@ -65,6 +71,8 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
         "loss_of_words",
         {
             "padding is counted": each.mean().item(),
+            "words of a smaller id than `pad` are left out": each[answers > pad].mean().item(),
+            "words of id 0 are left out; padding is `pad`": each[answers != 0].mean().item(),
             "padding costs nothing, but is divided by": (each * words).mean().item(),
             "it is a sum; the mean is asked for": each[words].sum().item(),
             "it is in bits; nats are asked for": want / torch.log(torch.tensor(2.0)).item(),
@@ -87,6 +95,7 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
     right("loss_of_words", got, seed)
 
 
+@check({"sizes": (1, 4, 4, 5, 3)}, {"sizes": (7, 6, 1, 9, 50)})
 def cache_bytes(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (5, 8, 2, 16, 300)) -> None:
     """What keys and values of a text take in memory."""
     layers, heads, kv_heads, d_head, n = sizes

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, layer_norm
 
 from attnbook.teach.a4_heads import best_span, classify, words_of_pieces
-from attnbook.teach.judging import holds, number, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
 
 __all__ = [
     "best_span",
@@ -37,6 +38,7 @@ def _uniform(seed: int, *sizes: int) -> Tensor:
     return torch.rand(*sizes, generator=torch.Generator().manual_seed(seed + 1000))
 
 
+@check({"sizes": (1, 1)})
 def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> None:
     """The places whose words are to be guessed."""
     u, special = _uniform(seed, *sizes), _uniform(seed + 1, *sizes) < 0.3
@@ -59,21 +61,32 @@ def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> N
         },
         axes="row place",
     )
+    edge = torch.tensor([[0.0, 0.15, 0.1499, 0.1501, 0.15, 0.0]])
+    closed = torch.tensor([[False, False, False, False, True, True]])
+    same(
+        answer(edge, closed),
+        (edge < 0.15) & ~closed,
+        "choose, where u is 0.15,",
+        {"exactly 0.15 is not below 0.15": (edge <= 0.15) & ~closed},
+        axes="row place",
+    )
     right("choose", got.float().sum(1), seed)
 
 
+@check({"sizes": (1, 20)}, {"sizes": (2, 9)}, leaves={0: "tokens"})
 def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> None:
     """What the model gets to see: [MASK], another word, or the word itself."""
     tokens, chosen = _tokens(seed, *sizes), _uniform(seed, *sizes) < 0.4
     others, u = _tokens(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
-    mask = torch.tensor(MASK)
+    number = pick(seed, MASK, 95, 2)
+    mask = torch.tensor(number)
 
     def made(hide: Tensor, change: Tensor) -> Tensor:
         return torch.where(chosen & hide, mask, torch.where(chosen & change, others, tokens))
 
     middle = (u >= 0.8) & (u < 0.9)
     got = same(
-        answer(tokens, chosen, u, others, MASK),
+        answer(tokens, chosen, u, others, number),
         made(u < 0.8, middle),
         "corrupt",
         {
@@ -89,6 +102,9 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
             "15 % was taken once more; chosen words are chosen already":
                 made(u < 0.15 * 0.8, (u >= 0.15 * 0.8) & (u < 0.15 * 0.9)),
             "the words are as before: nothing was hidden": tokens,
+            "3 stands where the id `mask` should": torch.where(
+                chosen & (u < 0.8), MASK, made(u < 0.8, middle)
+            ),
             "words that were not chosen are changed to other words": torch.where(
                 chosen & (u < 0.8), mask, torch.where(middle | (u < 0.8), others, tokens)
             ),
@@ -110,9 +126,25 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
         },
         axes="row place",
     )  # fmt: skip
-    right("corrupt", (got == MASK).sum(1).float(), seed)
+    edge = torch.tensor([[0.0, 0.8, 0.9]], dtype=torch.float64)
+    words, instead = tokens[:1, :3], others[:1, :3]
+    same(
+        answer(words, torch.ones_like(words).bool(), edge, instead, number),
+        torch.stack([mask, instead[0, 1], words[0, 2]])[None],
+        "corrupt, where u is 0, 0.8 and 0.9,",
+        {
+            "exactly 0.8 gives a word of `others`, exactly 0.9 the word itself":
+                torch.stack([mask, mask, instead[0, 2]])[None],
+            "exactly 0.9 gives the word itself":
+                torch.stack([mask, instead[0, 1], instead[0, 2]])[None],
+            "exactly 0.8 gives a word of `others`": torch.stack([mask, mask, words[0, 2]])[None],
+        },
+        axes="row place",
+    )  # fmt: skip
+    right("corrupt", (got == number).sum(1).float(), seed)
 
 
+@check({"sizes": (1, 9, 4)}, {"sizes": (2, 12, 2)})
 def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7)) -> None:
     """The mean surprise at the places that were chosen, and nowhere else."""
     batch, n, vocab = sizes
@@ -154,6 +186,7 @@ def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7
     right("masked_loss", got, seed)
 
 
+@check({"lengths": (1, 4), "n": 8}, {"lengths": (5, 1), "n": 20})
 def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: int = 9) -> None:
     """Two texts in one row."""
     first, second = (_tokens(seed + i, m).tolist() for i, m in enumerate(lengths))
@@ -161,10 +194,7 @@ def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: in
     want = row + [PAD] * (n - filled)
     segments = [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * (n - filled)
     found = answer(first, second, n)
-    holds(
-        isinstance(found, tuple | list) and len(found) == 2,
-        "pack must return two lists: tokens, and segments",
-    )
+    parts(found, 2, "pack must return two lists: tokens, and segments")
     tokens, marks = found
     for name, each in {"tokens": tokens, "segments": marks}.items():
         holds(
@@ -225,6 +255,7 @@ def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: in
     right("pack", got.float(), seed)
 
 
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (2, 3, 5, 2)})
 def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) -> None:
     """What goes into the first block: the sum of three vectors."""
     batch, n, vocab, d = sizes
@@ -265,22 +296,28 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
         },
         axes="row place d_model",
     )
-    right("embed", got[0, 0], seed)
+    right("embed", got, seed, 0, 0)
 
 
+@check({"lengths": (3, 2)}, {"lengths": (1,)})
 def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
     """Every word may look at every word, on both sides, and nobody at padding."""
-    n = max(lengths) + 1
-    tokens = _tokens(seed, len(lengths), n)
-    words = torch.arange(n) < torch.tensor(lengths)[:, None]
-    tokens[~words] = PAD
+    n, pad = max(lengths) + 1, pick(seed, PAD, 99, 7)
+    tokens = _tokens(seed, len(lengths), n, low=8)
+    front, ends = pick(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
+    words = (torch.arange(n) >= front) & (torch.arange(n) < front + ends)
+    tokens[~words] = pad
     causal = torch.ones(n, n, dtype=torch.bool).tril()
     want = words[:, None].expand(-1, n, -1)
     got = same(
-        answer(tokens, PAD),
+        answer(tokens, pad),
         want,
         "encoder_mask",
         {
+            "it holds numbers; it should hold True and False": want.float(),
+            "padding may stand in front of words, too":
+                (torch.arange(n) < ends)[:, None].expand(-1, n, -1),
+            "0 need not be padding; `pad` says what is": (tokens != 0)[:, None].expand(-1, n, -1),
             "words may look to the left only: an encoder looks both ways": want & causal,
             "padding may not look, but may be looked at: the mask belongs on the keys":
                 words[..., None].expand(-1, -1, n),
@@ -292,10 +329,9 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
             "a word may look at itself, too": want & ~torch.eye(n, dtype=torch.bool),
             "one of the two is a word; the word that is looked at must be one":
                 want | words[..., None],
-            "it holds numbers; it should hold True and False": want.float(),
             "it says where words are; a mask says it for each query": words,
             "it says where words are; a mask says it for each query ": words[:, None],
         },
         axes="row query key",
     )  # fmt: skip
-    right("encoder_mask", got.float()[0, -1], seed)
+    right("encoder_mask", got.float(), seed, 0, -1)

@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.judging import AnswerError, holds, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import AnswerError, holds, kind, numbers, parts, right, same
 
 Answer = Callable[..., Any]
 CLS, SEP, MASK, PAD = 1, 2, 3, 0
@@ -22,10 +23,11 @@ def whole(got: Any, name: str) -> int:
         got = got.item()
     if isinstance(got, int) and not isinstance(got, bool):
         return got
-    kind = f", got {got}" if got is None or isinstance(got, float | bool | str) else ""
-    raise AnswerError(f"{name} must be a whole number{kind}")
+    what = got if got is None or isinstance(got, float | bool | str) else f"a {kind(got)}"
+    raise AnswerError(f"{name} must be a whole number, got {what}")
 
 
+@check({"sizes": (1, 2, 3, 1)}, {"sizes": (3, 2, 1, 2)})
 def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2)) -> None:
     """Scores of the classes, read off the state at [CLS]."""
     batch, n, d, classes = sizes
@@ -60,9 +62,10 @@ def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2
         },
         axes="row class",
     )  # fmt: skip
-    right("classify", got[0], seed)
+    right("classify", got, seed, 0)
 
 
+@check({"n": 1, "most": 1}, {"n": 6, "most": 1}, {"n": 5, "most": 9})
 def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
     """Where an answer begins and ends."""
     wanted, given, known = [], [], dict[str, list[list[int]]]()
@@ -70,7 +73,8 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
     long = j - i + 1
     for turn in range(24):
         some = numbers(seed + 100 * turn)
-        starts, ends = some(n), some(n)
+        low = {1: 5, 2: 1000}.get(turn, 0)  # a best sum need not be above 0
+        starts, ends = some(n) - low, some(n) - low
         sums = starts[:, None] + ends
         before = torch.cat([torch.zeros(1), (starts + ends).cumsum(0)])
         within = before[1:] - before[:-1, None]
@@ -79,7 +83,12 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
             return [*divmod(int(sums.masked_fill(~allowed, -torch.inf).argmax()), n)]
 
         wanted.append(best((j >= i) & (long <= most)))
+        top = sums[wanted[-1][0], wanted[-1][1]]
         for words, place in {
+            "a best sum may lie below 0: begin with minus infinity":
+                wanted[-1] if top > 0 else [0, 0],
+            "a best sum may lie far below 0: begin with minus infinity":
+                wanted[-1] if top > -100 else [0, 0],
             "each end was chosen for itself; together they may be no span":
                 [int(starts.argmax()), int(ends.argmax())],
             "it may be too long": best(j >= i),
@@ -115,10 +124,7 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
         }.items():  # fmt: skip
             known.setdefault(words, []).append(place)
         found = answer(starts, ends, most)
-        holds(
-            isinstance(found, tuple | list) and len(found) == 2,
-            "best_span must return two whole numbers: the first and the last place",
-        )
+        parts(found, 2, "best_span must return two whole numbers: the first and the last place")
         given.append([whole(place, "a place of best_span") for place in found])
     cause = next((f": {words}" for words, wrong in known.items() if given == wrong), "")
     for got, want in zip(given, wanted, strict=True):
@@ -126,6 +132,7 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
     right("best_span", torch.tensor(given[0]).float(), seed)
 
 
+@check({"lengths": (1,)}, {"lengths": (3, 2)})
 def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1, 3, 1, 2)) -> None:
     """One prediction a word: that of its first piece."""
     word = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
@@ -159,4 +166,4 @@ def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1
         },
         axes="word tag",
     )  # fmt: skip
-    right("words_of_pieces", got[1], seed)
+    right("words_of_pieces", got, seed, 1)

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from attnbook.teach.a4_heads import whole
 from attnbook.teach.a5_draws import draw, keep_k, keep_p, warm
-from attnbook.teach.judging import holds, number, numbers, right, same
+from attnbook.teach.asking import check
+from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
 
 __all__ = [
     "attend_with_cache",
@@ -30,17 +31,18 @@ Answer = Callable[..., Any]
 HIDDEN = -torch.inf
 
 
+@check({"n": 12, "length": 4}, {"n": 9, "length": 1})
 def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None:
     """Pieces of a long text, and the same pieces one place on."""
     ids = torch.arange(n) * 3 + seed + 5
     starts = torch.randperm(n - length, generator=torch.Generator().manual_seed(seed))[:3]
+    if seed:  # tokens follow no rule, and windows reach both ends
+        ids = ids[torch.randperm(n, generator=torch.Generator().manual_seed(seed))]
+        starts[:2] = torch.tensor([n - length - 1, 0])
     reads = torch.stack([ids[s : s + length] for s in starts])
     answers = torch.stack([ids[s + 1 : s + length + 1] for s in starts])
     found = answer(ids, starts, length)
-    holds(
-        isinstance(found, tuple | list) and len(found) == 2,
-        "windows must return two tensors: what is read, and the answers",
-    )
+    parts(found, 2, "windows must return two tensors: what is read, and the answers")
     got = same(
         found[0],
         reads,
@@ -80,12 +82,13 @@ def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None
         },
         axes="window token",
     )  # fmt: skip
-    right("windows", got[0].float(), seed)
+    right("windows", got.float(), seed, 0)
 
 
+@check({"text": "a"}, {"text": " é\n "})
 def bits_per_byte(answer: Answer, seed: int = 0, text: str = "Où est la forêt?") -> None:
     """What a text costs, in a unit that does not depend on the tokens."""
-    losses = numbers(seed)(9).abs() + 1
+    losses = numbers(seed)(9 - seed % 5).abs() + 1
     raw, nats = len(text.encode()), losses.double().sum().item()
     got = number(
         answer(losses, text),
@@ -120,15 +123,18 @@ def bits_per_byte(answer: Answer, seed: int = 0, text: str = "Où est la forêt?
     right("bits_per_byte", got, seed)
 
 
+@check(
+    {"vocab": 3, "more": 9}, {"vocab": 4, "more": 1}, {"vocab": 5, "more": 0}, leaves={1: "prompt"}
+)
 def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> None:
     """Greedy decoding: the likeliest token, again and again."""
     table = numbers(seed)(vocab, vocab, vocab)
-    prompt = [seed % vocab, 2, 5]
+    prompt = [seed % vocab, *pick(seed, [4, 5], [1], [2, 0, 1])]
 
     def scores(tokens: Any) -> Tensor:
-        """Of the next token, by the last two."""
-        a, b = [0, 0, *torch.as_tensor(tokens).long().reshape(-1).tolist()][-2:]
-        return table[a, b]
+        """Of the next token, by all so far."""
+        *before, last = torch.as_tensor(tokens).long().reshape(-1).tolist()
+        return table[sum((i + 1) * token for i, token in enumerate(before)) % vocab, last]
 
     def greedy(pick: Callable[[Tensor], Tensor], seen: int = 99) -> list[int]:
         tokens = [*prompt]
@@ -139,16 +145,19 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
 
     full = greedy(torch.argmax)
     wrong = {
+        "it stops at token 0, which is one like others":
+            full[: full.index(0, len(prompt)) + 1] if 0 in full[len(prompt):] else [],
         "the prompt is missing: return it with what was written": full[len(prompt) :],
         "the least likely token was taken": greedy(torch.argmin),
         "one token too few": full[:-1],
         "one token too many": [*full, int(scores(full).argmax())],
         "the same token was written again and again: read what you wrote before":
-            [*prompt, *[full[len(prompt)]] * more],
+            [*prompt, *[int(scores(prompt).argmax())] * more],
         "only the last token was read; read all so far": greedy(torch.argmax, 1),
         "n counts the new tokens, not all": full[:more],
         "all were chosen at once; ask again after each new token":
-            prompt + scores(prompt).topk(more).indices.tolist(),
+            prompt + scores(prompt).topk(min(more, vocab)).indices.tolist(),
+        "only the last two tokens were read; read all so far": greedy(torch.argmax, 2),
     }  # fmt: skip
     got = answer(scores, [*prompt], more)
     holds(
@@ -162,6 +171,7 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
     right("write_on", torch.tensor(got).float(), seed)
 
 
+@check({"sizes": (1, 1, 0, 3)}, {"sizes": (2, 1, 1, 1)})
 def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """One step of a decoder that remembers the keys and values of all places before."""
     batch, heads, past, d = sizes
@@ -174,9 +184,8 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
         return (q @ keys.mT / scale).softmax(-1) @ values
 
     found = answer(q, k, v, keys, values)
-    holds(
-        isinstance(found, tuple | list) and len(found) == 3,
-        "attend_with_cache must return three tensors: what was read, all keys, all values",
+    parts(
+        found, 3, "attend_with_cache must return three tensors: what was read, all keys, all values"
     )
     got = same(
         found[0],
@@ -225,13 +234,14 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
     same(
         found[2], all_values, "the values of attend_with_cache", front, axes="batch head key d_head"
     )
-    right("attend_with_cache", got[0, 0, 0], seed)
+    right("attend_with_cache", got, seed, 0, 0, 0)
 
 
+@check({"vocab": 9}, {"vocab": 8}, {"vocab": 7})
 def praise(answer: Answer, seed: int = 0, vocab: int = 11) -> None:
     """A task as the next token: the share of one word between two."""
     logits = 2 * numbers(seed)(vocab)
-    good, bad = 3, 7 + seed % 3
+    good, bad = pick(seed, (3, 7), (vocab - 1, 2), (0, vocab - 2), (5, 1))
     p = logits.double().softmax(-1)
     want = (p[good] / (p[good] + p[bad])).item()
     got = number(

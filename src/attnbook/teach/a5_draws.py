@@ -8,12 +8,14 @@ from torch import Tensor
 
 from attnbook import sampling
 from attnbook.teach.a4_heads import whole
+from attnbook.teach.asking import check
 from attnbook.teach.judging import numbers, right, same
 
 Answer = Callable[..., Any]
 HIDDEN = -torch.inf
 
 
+@check({"sizes": (1, 4)}, {"sizes": (3, 1)})
 def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None:
     """Probabilities at a temperature; at 0 the likeliest is certain."""
     logits = 2 * numbers(seed)(*sizes)
@@ -55,9 +57,10 @@ def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None
         axes="row token",
     )
     same(answer(logits, 1e-4), cold, "warm at t = 0.0001", axes="row token")
-    right("warm", got[0], seed)
+    right("warm", got, seed, 0)
 
 
+@check({"sizes": (1, 4), "k": 1}, {"sizes": (2, 5), "k": 5}, leaves={0: "logits"})
 def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: int = 3) -> None:
     """Top-k: the rest can't be drawn any more."""
     logits = numbers(seed)(*sizes)
@@ -102,9 +105,10 @@ def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: in
         },
         axes="row token",
     )  # fmt: skip
-    right("keep_k", got[0].clamp(min=-99), seed)
+    right("keep_k", got.clamp(min=-99), seed, 0)
 
 
+@check({"sizes": (1, 6), "p": 0.1}, {"sizes": (3, 5), "p": 0.99}, leaves={0: "logits"})
 def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: float = 0.7) -> None:
     """Top-p: the fewest tokens that have the probability p together."""
     logits = 2 * numbers(seed)(*sizes)
@@ -168,9 +172,10 @@ def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: fl
         },
         axes="row token",
     )  # fmt: skip
-    right("keep_p", got[0].clamp(min=-99), seed)
+    right("keep_p", got.clamp(min=-99), seed, 0)
 
 
+@check({"n": 1}, {"n": 2})
 def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     """The token on whose piece of 0 .. 1 a number falls."""
     shares = (2 * numbers(seed)(n)).softmax(-1).double()
@@ -210,6 +215,21 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
             "it is the token whose probability is next to u":
                 torch.tensor([int((shares - x).abs().argmin()) for x in u]),
         },
+        axes="draw",
+    )  # fmt: skip
+    order = torch.randperm(4, generator=torch.Generator().manual_seed(seed)).tolist()
+    some = [(0.5, 0.0, 0.25, 0.25)[i] for i in order]
+    shares = torch.tensor([0.0, *some, 0.0], dtype=torch.float64)  # their sums are exact
+    sums = shares.cumsum(-1)
+    borders = sorted({0.0, *sums[:-2].tolist()} - {1.0})
+    want = torch.tensor([int((sums <= x).sum()) for x in borders])
+    found_there = [whole(answer(shares, x), "the id that draw returns") for x in borders]
+    same(
+        torch.tensor(found_there),
+        want,
+        "draw, on the borders between pieces,",
+        {"a border belongs to the piece behind it: a token of probability 0 is never drawn":
+            torch.tensor([int((sums < x).sum()) for x in borders])},
         axes="draw",
     )  # fmt: skip
     right("draw", torch.tensor(found).float(), seed)

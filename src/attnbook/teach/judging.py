@@ -16,6 +16,10 @@ def numbers(seed: int) -> Callable[..., Tensor]:
 class AnswerError(AssertionError):
     """An answer that is not right; the message says why."""
 
+    def _render_traceback_(self) -> list[str]:
+        """All that IPython shows, in a notebook and to nbval."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def same(
     got: Any,
@@ -45,8 +49,7 @@ def same(
         AnswerError: if it is another.
     """
     if not isinstance(got, Tensor):
-        kind = "None: does the function return it?" if got is None else f"a {_kind(got)}"
-        raise AnswerError(f"{name} must be a tensor, got {kind}")
+        raise AnswerError(f"{name} must be a tensor, got {_one(got)}")
     causes = _causes(got, mistakes or {}, atol)
     if not causes and otherwise and got.shape == want.shape and (words := otherwise(got)):
         causes = f": {words}"
@@ -98,8 +101,31 @@ def _short(number: Tensor) -> str:
     return f"{number.item():.4g}" if number.is_floating_point() else str(number.item())
 
 
-def _kind(value: Any) -> str:
+def kind(value: Any) -> str:
+    """The name of a value's type, here or in the student's process."""
     return getattr(value, "kind", type(value).__name__)
+
+
+def parts(got: Any, n: int, words: str) -> Any:
+    """An answer must be so many things.
+
+    Raises:
+        AnswerError: with these words and what came instead, if it is not.
+    """
+    if not isinstance(got, tuple | list):
+        raise AnswerError(f"{words}, got {_one(got)}")
+    if len(got) != n:
+        raise AnswerError(f"{words}, got {len(got)}")
+    return got
+
+
+def _one(value: Any) -> str:
+    return "None: does the function return it?" if value is None else f"a {kind(value)}"
+
+
+def pick(seed: int, first: Any, *others: Any) -> Any:
+    """A constant that an answer must not know: the first at seed 0, else one of the others."""
+    return others[seed % len(others)] if seed else first
 
 
 def holds(condition: bool, words: str) -> None:
@@ -121,9 +147,7 @@ def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | Non
     if isinstance(got, Tensor) and got.numel() == 1:
         got = got.item()
     if isinstance(got, bool) or not isinstance(got, int | float):
-        raise AnswerError(
-            f"{name} must be a number, got {'None' if got is None else 'a ' + _kind(got)}"
-        )
+        raise AnswerError(f"{name} must be a number, got {_one(got)}")
     if not abs(got - want) <= 5e-4 * max(1, abs(want)):
         near = [w for w, wrong in (mistakes or {}).items() if abs(got - wrong) <= 5e-4]
         raise AnswerError(
@@ -148,19 +172,24 @@ def refuses(function: Callable[..., Any], *args: Any, name: str, words: str, **m
     except ValueError:
         return
     except Exception as error:
-        if getattr(error, "kind", "") == "ValueError":
+        if kind(error) == "ValueError":
             return
-        kind = getattr(error, "kind", type(error).__name__)
-        raise AnswerError(f"{name} must raise a ValueError {words}, got a {kind}") from None
+        raise AnswerError(f"{name} must raise a ValueError {words}, got a {kind(error)}") from None
     raise AnswerError(f"{name} must raise a ValueError {words}, it raised nothing")
 
 
-def right(name: str, numbers: Tensor | float, seed: int) -> None:
+def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) -> None:
     """Say that an answer is right, and some of its numbers, as every machine prints them.
 
     Hidden tests have other seeds than 0, and say nothing: what a student's notebook prints is what
     it stores.
+
+    Args:
+        name: how the task calls it.
+        numbers: the answer, or what was made of it.
+        seed: of the check.
+        place: which of the numbers are shown; all, where it is missing.
     """
     if seed == 0:
-        shown = (torch.as_tensor(numbers).reshape(-1) + 0.0).tolist()  # no minus zero
+        shown = (torch.as_tensor(numbers)[place].reshape(-1) + 0.0).tolist()  # no minus zero
         print(f"{name}: right.", *(f"{number:.2f}" for number in shown))

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from attnbook.teach import cage, wire
+from attnbook.teach.asking import watched
 from attnbook.teach.student import follow
 from attnbook.teach.submission import Shell, python
 
@@ -88,6 +89,7 @@ def _live(line: socket.socket, limits: dict[str, Any]) -> None:
             "get": lambda name: names[name],
             "has": lambda name: name in names,
             "call": lambda function, args, more: function(*args, **more),
+            "watch": watched,
             "attribute": getattr,
         }
         wire.Peer(line, commands).serve()

@@ -10,8 +10,9 @@ import socket
 import struct
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,15 @@ class RaisedError(Exception):
         self.kind = kind
 
 
+def simple(value: Any) -> Any:
+    """A number of NumPy's, or a fraction, as Python's own, and a sparse tensor as a dense one."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Tensor) and value.layout != torch.strided:
+        return value.to_dense()
+    return float(value) if isinstance(value, Fraction) else value
+
+
 class Remote:
     """An object of the other side, known by its number. It can be called, and has some attributes.
 
@@ -68,6 +78,10 @@ class Remote:
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         return self._peer.ask("call", self, list(args), more)
+
+    def watched(self, args: Sequence[Any], more: Mapping[str, Any], own: Sequence[str]) -> Any:
+        """Call it over there, as `attnbook.teach.asking.watched` does here."""
+        return self._peer.ask("watch", self, list(args), more, list(own))
 
     def __getattr__(self, name: str) -> Any:
         if name not in ATTRIBUTES:
@@ -147,8 +161,7 @@ class Peer:
         parts: list[bytes] = []
 
         def plain(value: Any) -> Any:
-            if isinstance(value, np.generic):
-                value = value.item()
+            value = simple(value)
             if isinstance(value, PLAIN):
                 return value
             if isinstance(value, Tensor):
