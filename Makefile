@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address branch door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -72,8 +72,14 @@ bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half 
 gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
 	@$(PY) -m tools.gpt
 
-address: .venv/.test  ## point install line and launch buttons at a fork: REPO=https://github.com/owner/name
+address: .venv/.book  ## name the repository for launch buttons and problem reports: REPO=https://github.com/owner/name
 	@$(PY) -m tools.address $(REPO)
+
+branch: .venv/.book  ## push the built site's notebooks to the branch that launch buttons open
+	@$(PY) -m tools.branch
+
+door: .venv/.test node_modules/.package-lock.json  ## download chapters from the served site and run them where nothing is: CHAPTER=02, or all
+	@$(PY) -m tools.door $(CHAPTER)
 
 lint: .venv/.test  ## check style, types and notebooks, without running anything
 	@ruff check && ruff format --check && pyright && $(PY) -m tools.chapters check

@@ -72,9 +72,10 @@ def test_the_book_builds_without_a_warning(site: Path) -> None:
     for name in chapters:
         page = (site / f"book/{name}.html").read_text("utf8")
         assert (
-            f"colab.research.google.com/github/someone/a-fork/blob/main/book/{name}.ipynb" in page
+            f"colab.research.google.com/github/someone/a-fork/blob/notebooks/book/{name}.ipynb"
+            in page
         )
-        assert "mybinder.org/v2/gh/someone/a-fork/main?urlpath=lab/tree/book/" in page
+        assert "mybinder.org/v2/gh/someone/a-fork/notebooks?urlpath=lab/tree/book/" in page
     index = (site / "book/index.html").read_text("utf8")
     assert f"{ADDRESS}/issues/new?title=Problem%20on%20the%20page%20" in index
     assert "Worth%20Some%20Attention" in index

@@ -13,7 +13,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import chapters, checks, notebooks
 
-WIDGETS = """
+FIRST = 'import attnbook  # missing? In a copy of the book: python -m pip install "."'
+WIDGETS = (
+    f"{FIRST}\n"
+    + """
 import anywidget
 import traitlets
 
@@ -32,6 +35,7 @@ class Tiny(anywidget.AnyWidget):
 class TinyHeatmap(Tiny): ...
 class TinyTemperature(Tiny): ...
 """
+)
 
 
 ERROR = nbformat.v4.new_output("error", ename="E", evalue="v", traceback=[])
@@ -335,8 +339,7 @@ def test_a_chapter_needs_widgets_prose_and_the_package(nb, tmp_path):
     found = "\n".join(checks.problems(store(nb, tmp_path)))
     assert "no Heatmap widget" in found
     assert "no Temperature widget" not in found
-    assert "does not import attnbook" in found
-    assert "does not install attnbook==" in found
+    assert "does not begin with the line 'import attnbook" in found
     assert "words of prose to" in found
 
 
@@ -344,7 +347,7 @@ def test_a_chapter_needs_widgets_prose_and_the_package(nb, tmp_path):
 
 
 def template() -> nbformat.NotebookNode:
-    return plain("from attnbook import masks", "def attend(q, k):\n    raise NotImplementedError")
+    return plain(FIRST, "def attend(q, k):\n    raise NotImplementedError")
 
 
 def test_an_assignment_is_stored_as_a_reader_opens_it(tmp_path):
@@ -408,30 +411,6 @@ def test_chapters_and_solutions_are_executed(tmp_path):
     assert notebooks.every(tmp_path / "book") == paths
     assert notebooks.executed(tmp_path / "book") == [paths[0], paths[2]]
     assert [path for path in paths if notebooks.is_chapter(path)] == [paths[0]]
-
-
-@pytest.mark.parametrize(
-    ("what", "imports", "fine"),
-    [
-        ("attnbook=={}", "import torch", True),
-        ('"attnbook @ git+https://x"', "import torch", True),
-        ("attnbook==9{}", "import torch", False),
-        ("attnbook=={}9", "import torch", False),
-        ('"attnbook[pretrained]=={}"', "import torch", True),
-        ('"attnbook[pretrained]=={}"', "import transformers.models", True),
-        ('"attnbook[pretrained] @ git+https://x"', "from attnbook import pretrained", True),
-        ("attnbook=={}", "from bertviz import head_view", False),
-        ("attnbook=={}", "from attnbook import pretrained", False),
-        ("attnbook=={}", "from attnbook.pretrained import minilm", False),
-        ('"attnbook @ git+https://x"', "import attnbook.pretrained", False),
-        ('"attnbook[pretraned]=={}"', "import gguf", False),
-    ],
-)
-def test_a_chapter_installs_what_it_imports(what, imports, fine):
-    install = f"    %pip install -q {what.format(checks.version())}"
-    first = f"try:\n    import attnbook\nexcept ImportError:\n{install}"
-    nb = new_notebook(cells=[new_code_cell(first), new_code_cell(f"{imports}\nx = 1")])
-    assert ("does not install" not in "\n".join(checks.chapter(nb))) == fine
 
 
 @pytest.mark.parametrize(

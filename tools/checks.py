@@ -27,7 +27,7 @@ MACHINE = re.compile(
 def problems(path: pathlib.Path) -> list[str]:
     """All that is wrong with a stored notebook."""
     nb = notebooks.read(path)
-    found = [*valid(nb), *widgets(nb), *pictures(nb)]
+    found = [*valid(nb), *first_line(nb), *widgets(nb), *pictures(nb)]
     if notebooks.is_assignment(path):
         found += assignment(nb)
     else:
@@ -48,6 +48,18 @@ def valid(nb: NotebookNode) -> list[str]:
     except nbformat.ValidationError as error:
         return [f"is no valid notebook: {str(error).splitlines()[0]}"]
     return []
+
+
+def first_line(nb: NotebookNode) -> list[str]:
+    """The import that the site replaces by one that installs, with the extra that is needed."""
+    cells = code_cells(nb)
+    needs, first = from_extra(cells), cells[0].source.split("\n")[0] if cells else ""
+    door = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "door.py")
+    lines = [door.neutral(f"[{EXTRA}]"), *[door.neutral()] * (not needs)]
+    if first in lines:
+        return []
+    why = f", as it imports {', '.join(sorted(needs))}" * bool(needs)
+    return [f"the first code cell does not begin with the line {lines[-1]!r}{why}"]
 
 
 def assignment(nb: NotebookNode) -> list[str]:
@@ -207,15 +219,6 @@ def chapter(nb: NotebookNode) -> list[str]:
         if not any(want in name for name in shown):
             found.append(f"no {want} widget")
     cells = code_cells(nb)
-    first = cells[0].source if cells else ""
-    if not re.search(r"^\s*(import|from) attnbook\b", first, re.M):
-        found.append("the first code cell does not import attnbook")
-    needs, by_name = from_extra(cells), re.escape(f"=={version()}")
-    install = re.search(rf"%pip install .*attnbook(\[\w+\])?({by_name}\"?$| @ git\+)", first, re.M)
-    if not install or (needs and install[1] != f"[{EXTRA}]"):
-        wanted = f"attnbook[{EXTRA}]=={version()}" if needs else f"attnbook=={version()}"
-        why = f", for {', '.join(sorted(needs))}" * bool(needs)
-        found.append(f"the first code cell does not install {wanted} where it is missing{why}")
     words = sum(len(c.source.split()) for c in nb.cells if c.cell_type == "markdown")
     lines = sum(c.source.count("\n") + 1 for c in cells if not folded(c))
     if words < PROSE * lines:
@@ -245,7 +248,3 @@ def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
 def project() -> dict:
     """The package, as this checkout has it."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-
-
-def version() -> str:
-    return project()["version"]

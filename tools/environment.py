@@ -15,7 +15,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PINS = ROOT / "requirements.txt"
 GROUPS = {
-    "book": ["book"],
+    "book": ["backend", "book"],
     "test": ["backend", "book", "edit", "test"],
     "mutants": ["mutants"],
 }

@@ -15,16 +15,19 @@ from tools import site, suite
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/someone/a-fork"
+PUBLISHED = "https://someone.github.io/a-fork"
 STATE = "application/vnd.jupyter.widget-state+json"
 
 
 def build_book(
-    source: Path, target: Path, address: str = "", *, fresh: bool = False
+    source: Path, target: Path, address: str = "", published: str = "", *, fresh: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """The strict build of the book at `source` into `target`/_build; `fresh` reads every page."""
+    """The strict build of the book at `source` into `target`/_build, with the addresses of a
+    repository and of the published site; `fresh` reads every page."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # The environment's own jupyter-book, which calls its own node.
     env = {**os.environ, "PATH": path, "BOOK_REPOSITORY_URL": address}
+    env["BOOK_SITE_URL"] = published
     return subprocess.run(
         [*site.BUILD, *["--all"] * fresh, "--path-output", str(target), str(source)],
         stdout=subprocess.PIPE,
@@ -49,13 +52,13 @@ def stale(site: Path) -> bool:
 
 
 def whole_book() -> Path:
-    """The book, built once for all tests, as it is published: with an address, so that launch
+    """The book, built once for all tests, as it is published: with addresses, so that launch
     buttons and the link to the issues are there."""
     suite.SITE.mkdir(parents=True, exist_ok=True)
     html = suite.SITE / "_build/html"
     with FileLock(suite.SITE / ".lock"):  # parallel workers share it
         if stale(html):
-            done = build_book(ROOT, suite.SITE, ADDRESS, fresh=True)
+            done = build_book(ROOT, suite.SITE, ADDRESS, PUBLISHED, fresh=True)
             assert done.returncode == 0, done.stdout[-5000:]
     return html
 

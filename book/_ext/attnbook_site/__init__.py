@@ -3,7 +3,8 @@
 One module a concern; each has its own `setup`:
 
 - `theme`: templates, page options, the parts of the theme that are left out
-- `repository`: launch buttons and the "report a problem" link, from the configured address
+- `repository`: the "report a problem" link, from the configured address
+- `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script a class, the `{widget}` directive
 - `weights`: models that run in the page, each a script that is fetched when it is asked for
@@ -18,13 +19,13 @@ import hashlib
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from . import bertviz, figures, fonts, math, repository, styles, theme, weights, widgets
+from . import bertviz, door, figures, fonts, math, repository, styles, theme, weights, widgets
 from .places import EXT, WIDGETS
 
-PARTS = (theme, repository, math, widgets, weights, bertviz, figures, fonts)
+PARTS = (theme, repository, door, math, widgets, weights, bertviz, figures, fonts)
 # When all pages are written, in this order: `fonts` cuts what is in place by then, the theme's
 # sheet among it, and `styles` puts the sheets into one.
-FINISH = (math.finish, theme.finish, fonts.finish, styles.finish)
+FINISH = (door.finish, math.finish, theme.finish, fonts.finish, styles.finish)
 
 
 def note_sources(app: Sphinx, config: Config) -> None:

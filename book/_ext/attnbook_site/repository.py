@@ -34,8 +34,6 @@ def configure(app: Sphinx, config: Config) -> None:
             f"the repository address is {said!r}; it should look like https://github.com/you/book"
         )
     options["repository_url"] = url
-    if not url:
-        options["launch_buttons"] = {}
 
 
 def problem_link(

@@ -1,0 +1,142 @@
+"""The door: a notebook that leaves the site installs the code that it was built with.
+
+The repository's notebooks begin with one neutral line, which imports the package. Where the package
+is missing, the notebooks that readers download or open by a button install it: from the site, which
+carries its own wheel, or from the repository at its commit. Where neither has an address, they say
+where the wheel is: in the menu of the download button, on every notebook's page.
+"""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[3]
+DIST = "_static/dist"
+SITE = re.compile(r"https?://[\w.:/~%-]+")
+NEUTRAL = re.compile(r'^import attnbook  # .*"\.(\[\w+\])?"$', re.MULTILINE)
+
+INSTALLS = """try:
+    import attnbook
+except ImportError:  # in Colab, for example: the code that this notebook was built with
+    %pip install -q "attnbook{extra} @ {source}"
+    import attnbook"""
+SAYS = """try:
+    import attnbook
+except ImportError:
+    raise ImportError(
+        "get {wheel} by the download button of the page that this notebook is from, "
+        'and install it: python -m pip install "{wheel}{extra}"'
+    ) from None"""
+
+
+def neutral(extra: str = "") -> str:
+    """The line with which each notebook of the repository begins; `extra`: "" or "[pretrained]"."""
+    return f'import attnbook  # missing? In a copy of the book: python -m pip install ".{extra}"'
+
+
+def handed_out(line: str, source: str | None, wheel: str) -> str:
+    """What stands for the neutral line in a notebook that leaves the site."""
+
+    def door(found: re.Match[str]) -> str:
+        text = INSTALLS if source else SAYS
+        return text.format(extra=found[1] or "", source=source, wheel=wheel)
+
+    return NEUTRAL.sub(door, line, count=1)
+
+
+def commit(root: Path = ROOT) -> str | None:
+    """The commit that holds all that stands here, if another repository has it, too."""
+
+    def git(*said: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *said], cwd=root, capture_output=True, text=True)
+        except OSError:
+            return None
+        return None if done.returncode else done.stdout.strip()
+
+    if git("rev-parse", "--show-prefix") != "" or git("status", "--porcelain") != "":
+        return None
+    known = git("branch", "--remotes", "--contains", "HEAD")
+    return git("rev-parse", "HEAD") if known else None
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    site = os.environ.get("BOOK_SITE_URL", config.html_baseurl or "").strip().rstrip("/")
+    if site and not SITE.fullmatch(site):
+        raise ConfigError(
+            f"the site's address is {site!r}; it should look like https://you.github.io/book"
+        )
+    config.html_baseurl = site and f"{site}/"
+    wheel = build(Path(app.outdir) / DIST)
+    options = config.html_theme_options
+    repository, source = options["repository_url"], None
+    if site:
+        source = f"{site}/{DIST}/{wheel}"
+    elif repository and (at := commit()):
+        source = f"git+{repository}@{at}"
+    config.attnbook_wheel, config.attnbook_source = wheel, source or ""
+    # The buttons open a branch that the workflow on GitHub keeps.
+    if not source or "https://github.com/" not in repository:
+        options["launch_buttons"] = {}
+
+
+def build(folder: Path) -> str:
+    """Put the package's wheel into a folder, alone; the same code gives the same bytes."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    (path,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    return Path(path).name
+
+
+def button(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """The wheel beside the notebook, in the menu of the download button."""
+    if context.get("page_source_suffix") != ".ipynb":
+        return
+    for group in context["header_buttons"]:
+        if group.get("label") == "download-buttons":
+            link = {
+                "type": "link",
+                "url": f"{context['pathto'](DIST, 1)}/{app.config.attnbook_wheel}",
+                "text": ".whl",
+                "icon": "fas fa-file",
+                "tooltip": "Download the package that the notebook needs",
+                "label": "download-wheel-button",
+            }
+            group["buttons"].insert(1, link)
+
+
+def finish(app: Sphinx) -> None:
+    """Give each notebook that the site hands out its first cell."""
+    config = app.config
+    for name in sorted(app.env.found_docs):
+        path = Path(app.env.doc2path(name))
+        if path.suffix != ".ipynb":
+            continue
+        nb = json.loads(path.read_text("utf-8"))
+        for cell in [cell for cell in nb["cells"] if cell["cell_type"] == "code"][:1]:
+            before = "".join(cell["source"])
+            after = handed_out(before, config.attnbook_source, config.attnbook_wheel)
+            if after != before:
+                cell["source"] = after.splitlines(keepends=True)
+                cell["metadata"].get("nbgrader", {}).pop("checksum", None)  # of the neutral line
+        text = json.dumps(nb, indent=1, ensure_ascii=False)
+        (Path(app.outdir) / "_sources" / f"{name}.ipynb").write_text(f"{text}\n", "utf-8")
+
+
+def setup(app: Sphinx) -> None:
+    app.add_config_value("attnbook_wheel", "", "html")
+    app.add_config_value("attnbook_source", "", "html")
+    app.connect("config-inited", configure, priority=300)  # after `repository`
+    app.connect("html-page-context", button, priority=600)  # after the theme's buttons

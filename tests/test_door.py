@@ -1,0 +1,330 @@
+"""A notebook that leaves the site installs the code it was built with."""
+
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import nbformat
+import pytest
+
+from tests.minibook import ADDRESS as REPOSITORY
+from tests.minibook import PUBLISHED as SITE
+from tests.minibook import ROOT, build_book, write_mini_book
+from tests.test_repository import listed
+from tools import branch, checks, door, notebooks
+
+WHEEL = f"attnbook-{checks.project()['version']}-py3-none-any.whl"
+COLAB = "colab.research.google.com/github/someone/a-fork/blob/notebooks/chapter.ipynb"
+
+
+@pytest.fixture
+def site_door(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "book/_ext"))
+    return importlib.import_module("attnbook_site.door")
+
+
+def run(line: str, *said: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A program's answer, which must be no error."""
+    command, every = [*line.split(), *said], {**os.environ, **environment}
+    done = subprocess.run(command, cwd=cwd, env=every, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+# The site
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small book of one chapter and one assignment."""
+    folder = tmp_path_factory.mktemp("door")
+    repository = notebooks.load(ROOT / "book/_ext/attnbook_site/door.py")
+    cell = nbformat.v4.new_code_cell(repository.neutral("[pretrained]"))
+    heading = nbformat.v4.new_markdown_cell("# A chapter")
+    chapter = nbformat.v4.new_notebook(cells=[heading, cell])
+    chapter.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    chapter.metadata["language_info"] = {"name": "python"}
+    work = (ROOT / "book/assignments/a1.ipynb").read_text("utf-8")
+    pages = {
+        "index.md": "# A book\n\nText.\n",
+        "chapter.ipynb": nbformat.writes(chapter),
+        "work.ipynb": re.sub(r"\]\([^)]*\)|\{(doc|ref|cite)\}`[^`]*`", "]", work),
+    }
+    write_mini_book(folder, pages)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(book: Path) -> Path:
+    """The small book as it is published."""
+    done = build_book(book, book, REPOSITORY, SITE)
+    assert done.returncode == 0, done.stdout[-5000:]
+    return book / "_build/html"
+
+
+def first_cell(html: Path, name: str) -> nbformat.NotebookNode:
+    return notebooks.code_cells(notebooks.read(html / "_sources" / f"{name}.ipynb"))[0]
+
+
+def test_a_published_notebook_installs_the_sites_wheel(built: Path) -> None:
+    source = f"{SITE}/_static/dist/{WHEEL}"
+    assert (
+        f'%pip install -q "attnbook[pretrained] @ {source}"' in first_cell(built, "chapter").source
+    )
+    work = first_cell(built, "work")
+    assert f'%pip install -q "attnbook @ {source}"' in work.source
+    assert work.source.endswith("from attnbook.teach import a1")
+    assert work.metadata.nbgrader.locked and "checksum" not in work.metadata.nbgrader
+    assert (built / "_static/dist" / WHEEL).is_file()
+
+
+def test_what_a_published_page_offers(built: Path) -> None:
+    page = (built / "chapter.html").read_text("utf8")
+    assert COLAB in page
+    assert f'href="_static/dist/{WHEEL}"' in page and 'href="_sources/chapter.ipynb"' in page
+    assert f'<link rel="canonical" href="{SITE}/chapter.html"' in page
+    assert WHEEL not in (built / "index.html").read_text("utf8")  # no notebook, nothing to install
+
+
+def test_another_address_reaches_notebooks_that_are_built_already(built: Path, book: Path) -> None:
+    """And with none the cell says what to install, and no button opens what would fail."""
+    done = build_book(book, book / "again")
+    assert done.returncode == 0, done.stdout[-5000:]
+    html = book / "again/_build/html"
+    assert f'"{WHEEL}[pretrained]"' in first_cell(html, "chapter").source
+    page = (html / "chapter.html").read_text("utf8")
+    assert not re.search("colab|mybinder|canonical", page)
+    assert f'href="_static/dist/{WHEEL}"' in page
+    done = build_book(book, book / "again", "", SITE + "2/")
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert f"{SITE}2/_static/dist/{WHEEL}" in first_cell(html, "chapter").source
+    assert "colab" not in (html / "chapter.html").read_text("utf8")  # no repository to open
+
+
+@pytest.mark.parametrize("address", ["someone.github.io", 'https://x"; import os', "https://a b"])
+def test_a_site_without_an_address_that_installs_is_refused(book: Path, address: str) -> None:
+    done = build_book(book, book / "refused", "", address)
+    assert done.returncode != 0
+    assert "it should look like https://you.github.io/book" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("site", "repository", "known", "source", "buttons"),
+    [
+        (SITE, REPOSITORY, None, f"{SITE}/_static/dist/{WHEEL}", True),
+        ("", REPOSITORY, "abc", f"git+{REPOSITORY}@abc", True),
+        ("", REPOSITORY, None, "", False),
+        ("", "", "abc", "", False),
+        (SITE, "", "abc", f"{SITE}/_static/dist/{WHEEL}", False),
+        (SITE, "https://gitlab.com/a/b", None, f"{SITE}/_static/dist/{WHEEL}", False),
+    ],
+)
+def test_where_the_code_comes_from(
+    site_door: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    site: str,
+    repository: str,
+    known: str | None,
+    source: str,
+    buttons: bool,
+) -> None:
+    options = {"repository_url": repository, "launch_buttons": {"colab_url": "x"}}
+    config = SimpleNamespace(html_baseurl="", html_theme_options=options)
+    monkeypatch.setenv("BOOK_SITE_URL", site)
+    monkeypatch.setattr(site_door, "build", lambda folder: WHEEL)
+    monkeypatch.setattr(site_door, "commit", lambda: known)
+    site_door.configure(SimpleNamespace(outdir=tmp_path), config)
+    assert config.attnbook_source == source
+    assert bool(options["launch_buttons"]) == buttons
+
+
+# First cells
+
+
+@pytest.mark.parametrize("source", [f"{SITE}/x.whl", ""])
+@pytest.mark.parametrize("extra", ["", "[pretrained]"])
+def test_a_first_cell_does_nothing_where_the_package_is(
+    site_door: ModuleType, source: str, extra: str
+) -> None:
+    cell = site_door.handed_out(site_door.neutral(extra), source, WHEEL)
+    assert f"{extra}" in cell and 'python -m pip install ".' not in cell
+    called = []
+    code = notebooks.parse(cell)
+    names = {"get_ipython": lambda: called.append(True)}
+    exec(compile(code, "cell", "exec"), names)
+    assert names["attnbook"] is sys.modules["attnbook"] and not called
+
+
+@pytest.mark.parametrize("source", [f"{SITE}/x.whl", ""])
+def test_a_first_cell_where_the_package_is_missing(
+    site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    cell = site_door.handed_out(site_door.neutral("[pretrained]"), source, WHEEL)
+    monkeypatch.setitem(sys.modules, "attnbook", None)  # an import of it fails
+    called = []
+
+    class Shell:
+        def run_line_magic(self, *said: str) -> None:
+            called.append(said)
+
+    with pytest.raises(ImportError) as failed:
+        exec(compile(notebooks.parse(cell), "cell", "exec"), {"get_ipython": Shell})
+    if source:
+        assert called == [("pip", f'install -q "attnbook[pretrained] @ {source}"')]
+    else:
+        assert not called
+        assert f'python -m pip install "{WHEEL}[pretrained]"' in str(failed.value)
+
+
+def test_every_notebook_begins_with_the_neutral_line() -> None:
+    found = {path.name: checks.first_line(notebooks.read(path)) for path in notebooks.every()}
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("extra", "imports", "fine"),
+    [
+        ("", "import torch", True),
+        ("[pretrained]", "import torch", True),
+        ("[pretrained]", "import transformers.models", True),
+        ("[pretrained]", "from attnbook import pretrained", True),
+        ("", "from bertviz import head_view", False),
+        ("", "from attnbook import pretrained", False),
+        ("", "from attnbook.pretrained import minilm", False),
+        ("", "import attnbook.pretrained", False),
+        ("[pretraned]", "import gguf", False),
+    ],
+)
+def test_a_notebook_names_the_extra_that_it_imports(
+    site_door: ModuleType, extra: str, imports: str, fine: bool
+) -> None:
+    cells = map(nbformat.v4.new_code_cell, (site_door.neutral(extra), f"{imports}\nx = 1"))
+    assert (checks.first_line(nbformat.v4.new_notebook(cells=list(cells))) == []) == fine
+
+
+# The wheel and the commit
+
+
+def test_the_same_code_gives_the_same_wheel(site_door: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "attnbook-0.0.9-py3-none-any.whl").touch()
+    for folder in ("one", "two"):
+        assert site_door.build(tmp_path / folder) == WHEEL
+        os.utime(ROOT / "src/attnbook/__init__.py")
+    one, two = ((tmp_path / folder / WHEEL).read_bytes() for folder in ("one", "two"))
+    assert one == two
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [WHEEL]
+    names = set(zipfile.ZipFile(tmp_path / "one" / WHEEL).namelist())
+    inside = {name for name in listed() if name.startswith("src/attnbook/")}
+    assert {name.removeprefix("src/") for name in inside} <= names
+    assert not {name for name in names if "solutions" in name or name.startswith("tests")}
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone, one commit long, and the repository that it is a clone of."""
+    identity = {"GIT_AUTHOR_NAME": "a", "GIT_COMMITTER_NAME": "a"}
+    identity |= {"GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_EMAIL": "a@b"}
+    run("git init -q --bare upstream", cwd=tmp_path)
+    run("git clone -q upstream clone", cwd=tmp_path)
+    (tmp_path / "clone" / "file").write_text("1")
+    run("git add file", cwd=tmp_path / "clone")
+    run("git commit -q -m one", cwd=tmp_path / "clone", **identity)
+    return tmp_path / "clone"
+
+
+def test_a_commit_is_named_where_others_have_it(site_door: ModuleType, clone: Path) -> None:
+    assert site_door.commit(clone) is None  # not pushed
+    run("git push -q origin HEAD:main", cwd=clone)
+    head = run("git rev-parse HEAD", cwd=clone).stdout.strip()
+    assert site_door.commit(clone) == head
+    (clone / "folder").mkdir()
+    assert site_door.commit(clone / "folder") is None  # of another repository
+    (clone / "file").write_text("2")
+    assert site_door.commit(clone) is None  # not what stands here
+    assert site_door.commit(clone.parent) is None  # no repository
+
+
+def test_the_branch_holds_the_notebooks_and_what_binder_installs(
+    built: Path, clone: Path, tmp_path: Path
+) -> None:
+    head, files = run("git rev-parse HEAD", cwd=clone).stdout, (clone / "file").read_text()
+    for turn in ("one", "two"):
+        (tmp_path / turn).mkdir()
+        branch.lay_out(built, ROOT, tmp_path / turn)
+        branch.push(tmp_path / turn, "notebooks", clone)
+    assert run("git rev-parse HEAD", cwd=clone).stdout == head
+    assert run("git status --porcelain", cwd=clone).stdout == "" and files == "1"
+    run("git clone -q -b notebooks upstream branch", cwd=tmp_path)
+    there = tmp_path / "branch"
+    assert run("git rev-list --count HEAD", cwd=there).stdout.strip() == "1"
+    for name in ("chapter", "work"):
+        text = (built / "_sources" / f"{name}.ipynb").read_text("utf-8")
+        assert (there / f"{name}.ipynb").read_text("utf-8") == text
+    asks = (there / "binder/requirements.txt").read_text("utf-8")
+    assert f"\nattnbook[pretrained] @ {SITE}/_static/dist/{WHEEL}\n" in asks
+    constraints = re.search(r"(?m)^-c (.*)$", asks)
+    assert constraints and (there / "binder" / constraints[1]).is_file()
+    assert head.strip() in (there / "README.md").read_text("utf-8")
+
+
+def test_no_branch_whose_first_cells_fail(book: Path, tmp_path: Path) -> None:
+    html = tmp_path / "_sources"
+    html.mkdir()
+    shutil.copy(book / "chapter.ipynb", html)
+    with pytest.raises(SystemExit, match="set BOOK_SITE_URL"):
+        branch.lay_out(tmp_path, ROOT, tmp_path)
+
+
+# `make door` and `make address`
+
+
+def test_the_door_downloads_what_the_button_offers(built: Path) -> None:
+    with door.served(built) as address:
+        nb = door.download(f"{address}/chapter.html")
+    assert notebooks.code_cells(nb)[0].source == first_cell(built, "chapter").source
+
+
+def test_another_environment_sees_nothing_of_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = []
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"]]))
+    monkeypatch.setattr(door.Elsewhere, "call", lambda self, *said: commands.append(said))
+    elsewhere = door.Elsewhere(tmp_path)
+    code = "import sys, importlib.util as u; print(u.find_spec('attnbook'), u.find_spec('torch'))"
+    done = subprocess.run(
+        [elsewhere.python, "-c", code], env=elsewhere.environment, capture_output=True, text=True
+    )
+    assert done.stdout == "None None\n"
+    assert str(ROOT) not in json.dumps(elsewhere.environment["PATH"])
+    assert any(said[:2] == ("pip", "install") for said in commands)
+
+
+def test_a_long_address_leaves_lint_and_tests_green(tmp_path: Path) -> None:
+    """In a clone of the tree, nothing but the configuration changes, and no promise breaks."""
+    files = listed()
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tmp_path / name)
+    run("git init -q", cwd=tmp_path)
+    run("git add --all", cwd=tmp_path)
+    python = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path / "src")}
+    fork = f"https://github.com/someone/{'f' * 100}"
+    run(f"{sys.executable} -m tools.address {fork}", **python)
+    assert run("git diff --name-only", cwd=tmp_path).stdout == "_config.yml\n"
+    assert fork in (tmp_path / "_config.yml").read_text("utf-8")
+    run(f"{sys.executable} -m tools.chapters check", **python)
+    light = ["tests/test_notebooks.py", "tests/test_assignments.py", "-k"]
+    light += ["test_notebooks or made_of_the_solution or no_solution"]
+    done = run(f"{sys.executable} -m pytest -q -p no:cacheprovider", *light, **python)
+    assert " passed" in done.stdout
