@@ -22,8 +22,6 @@ from urllib.parse import urljoin
 from urllib.request import urlopen
 
 import nbformat
-from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
@@ -86,8 +84,9 @@ class Elsewhere:
         self.call("pip", "install", "-qq", torch, "ipykernel")
         launch = [self.python, "-m", "ipykernel_launcher", "--log-level=ERROR"]
         spec = {"argv": [*launch, "-f", "{connection_file}"], "display_name": "Clean"}
-        (folder / "clean").mkdir()
-        (folder / "clean" / "kernel.json").write_text(json.dumps(spec), "utf-8")
+        kernel = folder / "kernels" / "clean" / "kernel.json"
+        kernel.parent.mkdir(parents=True)
+        kernel.write_text(json.dumps(spec), "utf-8")
 
     def call(self, module: str, *said: str) -> None:
         command = [self.python, "-m", module, *said]
@@ -103,10 +102,11 @@ class Elsewhere:
         """
         self.call("pip", "uninstall", "-qq", "--yes", "attnbook")
         nb.cells.append(nbformat.v4.new_code_cell(ASK))
-        specs = KernelSpecManager(kernel_dirs=[str(self.folder)])
-        manager = AsyncKernelManager(kernel_name="clean", kernel_spec_manager=specs)
+        os.environ["JUPYTER_PATH"] = str(self.folder)  # where kernels are looked for
         place = {"metadata": {"path": str(self.folder)}}
-        client = NotebookClient(nb, km=manager, timeout=chapters.CELL_SECONDS, resources=place)
+        client = NotebookClient(
+            nb, kernel_name="clean", timeout=chapters.CELL_SECONDS, resources=place
+        )
         with client.setup_kernel(env={**self.environment, "ATTNBOOK_PROGRESS": "0"}):
             for index, cell in enumerate(nb.cells):
                 client.execute_cell(cell, index)
