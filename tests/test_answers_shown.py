@@ -17,7 +17,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from attnbook.teach import a1, a3
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
-from attnbook.teach.submission import answers, cells, cells, python, reference
+from attnbook.teach.submission import answers, python, reference
+from attnbook.teach.submission import cells as stored_cells
 from tests.test_assignments import NAMES, known, listed, solution
 from tools.notebooks import BOOK, ROOT
 
@@ -195,8 +196,8 @@ def test_nbval_shows_no_line_of_a_check_and_lets_prints_pass(tmp_path):
 def test_a_notebook_with_a_mark_in_front_is_read(tmp_path):
     path = BOOK / "solutions" / "a1.ipynb"
     (tmp_path / "a1.ipynb").write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    read = cells(tmp_path / "a1.ipynb")
-    assert answers(read, reference(path)) == answers(cells(path), reference(path))
+    read = stored_cells(tmp_path / "a1.ipynb")
+    assert answers(read, reference(path)) == answers(stored_cells(path), reference(path))
 
 
 def test_the_grader_says_not_solved_yet():

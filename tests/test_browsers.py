@@ -30,7 +30,7 @@ NEWER = {
 
 
 def linted(*arguments: str, text: str = "") -> str:
-    """What eslint finds, by `eslint.config.js`."""
+    """What eslint finds, by `eslint.config.mjs`."""
     node = Path(sys.executable).with_name("node")
     command = [node, "node_modules/eslint/bin/eslint.js", "--no-inline-config", *arguments]
     done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT)
@@ -55,7 +55,7 @@ def test_the_promise_is_one() -> None:
     versions = r"Edge (\d+), Firefox (\d+) and\s+Safari (\d+\.\d)"
     told, kept = (
         re.findall(versions, (ROOT / name).read_text("utf-8"))
-        for name in ("book/troubleshooting.md", "eslint.config.js")
+        for name in ("book/troubleshooting.md", "eslint.config.mjs")
     )
     assert told == kept and len(told) == 1
 

@@ -13,10 +13,10 @@ from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
-
 from tests.minibook import ADDRESS as REPOSITORY
 from tests.minibook import PUBLISHED as SITE
 from tests.minibook import ROOT, build_book, write_mini_book
+
 from tests.test_repository import listed
 from tools import branch, checks, door, notebooks
 

@@ -177,7 +177,7 @@ HOSTILE = {
     "a list in itself": "x = []\nx.append(x)\ndef dot_scores(q, k): return x",
     "a tensor of few bits": "def dot_scores(q, k):\n"
     "    return torch.quantize_per_tensor(q @ k.mT, 0.1, 0, torch.qint8)",
-    "a tensor with gaps": "def dot_scores(q, k): return (q @ k.mT).to_sparse()",
+    "a tensor with gaps": "def dot_scores(q, k): return (3 * q @ k.mT).to_sparse()",
     "a name in HTML": "def dot_scores(q, k): return type('<script>alert(1)</script>', (), {})()",
     "a grade in words": "def dot_scores(q, k):\n"
     "    raise ValueError('dot_scores: right.\\n18 of 18 points')",
