@@ -19,7 +19,7 @@ from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import answers, python, reference
 from attnbook.teach.submission import cells as stored_cells
-from tests.test_assignments import NAMES, known, listed, solution
+from tests.helpers.assignments import NAMES, known, listed, solution
 from tools.notebooks import BOOK, ROOT
 
 TASKS = [(name, answer) for name in NAMES for answer in listed(name)]

@@ -4,31 +4,18 @@ import contextlib
 import io
 import json
 import re
-import tomllib
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
-from attnbook.teach.submission import Reference, python, reference
+from attnbook.teach.submission import python
+from tests.helpers.assignments import NAMES, known, listed, solution
 from tools import assignments, notebooks
-from tools.notebooks import BOOK, ROOT
+from tools.notebooks import BOOK
 
-NAMES = [path.stem for path in assignments.sources()]
 WRONG, RIGHT = 5, 2  # at least so many of each task
-
-
-@cache
-def known(name: str) -> Reference:
-    return reference(BOOK / "solutions" / f"{name}.ipynb")
-
-
-def listed(name: str) -> dict[str, dict[str, list[dict[str, str]]]]:
-    path = ROOT / "tests" / "answers" / f"{name}.toml"
-    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def cases(kind: str) -> list[Any]:
@@ -38,16 +25,6 @@ def cases(kind: str) -> list[Any]:
         for task, kinds in listed(name).items()
         for number, each in enumerate(kinds.get(kind, []))
     ]
-
-
-def solution(path: Path) -> dict[str, str]:
-    """The sources of all code cells, by their `grade_id`."""
-    cells = notebooks.read(path).cells
-    return {
-        cell.metadata.get("nbgrader", {}).get("grade_id", cell.id): cell.source
-        for cell in cells
-        if cell.cell_type == "code"
-    }
 
 
 def judged(name: str, answer: str, source: str, student: Student | None = None) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests import attacks, ordinary
+from tests.helpers import attacks, ordinary
 from tools.notebooks import ROOT
 
 UNREAL = ["the course's mode", "the times of 1970", "an attribute", "a name", "a file removed"]
@@ -15,7 +15,7 @@ UNREAL = ["the course's mode", "the times of 1970", "an attribute", "a name", "a
 @pytest.fixture(scope="module", params=["root", "ordinary"])
 def tried(request, tmp_path_factory) -> dict[str, str]:
     """What came of all attacks: as root, with bubblewrap where it is there; and without it."""
-    words = ["-m", "tests.attacks"]
+    words = ["-m", "tests.helpers.attacks"]
     if request.param == "root" and not ordinary.root():
         pytest.skip("the tests do not run as root")
     if request.param == "ordinary":

@@ -17,7 +17,7 @@ from attnbook.sampling import Sampling
 from attnbook.tokenizers import BytePair
 from attnbook.transformer import TransformerDecoder
 from attnbook.widgets import DecodingBench
-from tests.helpers.engine import node
+from tests.helpers.engine import LIVE, node
 from tests.helpers.tiny_gpt import CONFIG, tiny_gpt
 
 PROMPT = "We must ask é"
@@ -36,14 +36,6 @@ const found = paths.map((path) => {
   return { ids: place.ids, top: place.top, scores: [...all], shown };
 });
 console.log(JSON.stringify({ found, stored: [...tree.places.values()].map(({ path }) => path) }));
-"""
-LIVE = """
-import { readFileSync } from "node:fs";
-import { prospect, told } from "ENGINE/../decoding_tree.js";
-const { logp, sizes, cases } = JSON.parse(readFileSync(0, "utf8"));
-const place = told([], Float32Array.from(logp));
-const shown = cases.map(({ filters, seed }) => prospect(place, sizes, filters, seed, 0));
-console.log(JSON.stringify(shown));
 """
 FILTERS = [
     {"temperature": t, "topK": k, "topP": p, "minP": m}

@@ -13,11 +13,11 @@ from types import ModuleType, SimpleNamespace
 
 import nbformat
 import pytest
-from tests.minibook import ADDRESS as REPOSITORY
-from tests.minibook import PUBLISHED as SITE
-from tests.minibook import ROOT, build_book, write_mini_book
 
-from tests.test_repository import listed
+from tests.helpers.files import listed
+from tests.helpers.minibook import ADDRESS as REPOSITORY
+from tests.helpers.minibook import PUBLISHED as SITE
+from tests.helpers.minibook import ROOT, build_book, write_mini_book
 from tools import branch, checks, door, notebooks
 
 WHEEL = f"attnbook-{checks.project()['version']}-py3-none-any.whl"

@@ -13,9 +13,8 @@ from attnbook.sampling import GREEDY, PLAIN, Sampling, draw, repetition_penalty,
 from attnbook.transformer import TransformerDecoder
 from attnbook.walks import one_draw
 from attnbook.widgets import DecodingBench, Playground
-from tests.helpers.engine import node
+from tests.helpers.engine import LIVE, node
 from tests.helpers.tiny_gpt import tiny_gpt
-from tests.test_decoding_bench import LIVE
 
 PAGE = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_p": "minP"}
 HOWS = (

@@ -20,7 +20,7 @@ from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import reference
 from attnbook.teach.walls import WALLS, Stood, decoys
 from attnbook.teach.wire import GoneError
-from tests.attacks import proved, state
+from tests.helpers.attacks import proved, state
 from tools.notebooks import BOOK, ROOT
 
 SOLUTIONS = BOOK / "solutions"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from attnbook.teach import cage, grade, walls
-from tests import attacks, ordinary
+from tests.helpers import attacks, ordinary
 from tools.notebooks import BOOK, ROOT
 
 SOLUTIONS = BOOK / "solutions"

@@ -418,8 +418,9 @@ class MultiHeadAttention(Attention):
         if bias is None or bias.dtype == q.dtype:
             return scaled_dot_product_attention(q, k, v, mask, **options)
         with uncast(q):  # in the precision of the bias
-            wide = (t.to(bias.dtype) for t in (q, k, v))
-            return scaled_dot_product_attention(*wide, mask, **options).to(q.dtype)
+            wide_q, wide_k, wide_v = (t.to(bias.dtype) for t in (q, k, v))
+            out = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
+            return out.to(q.dtype)
 
     def _is_replaced(self, step: str) -> bool:
         own = getattr(type(self), step) is getattr(MultiHeadAttention, step)

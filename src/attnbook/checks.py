@@ -85,7 +85,7 @@ def numbers(*tensors: Tensor) -> list[Any] | None:
     Args:
         tensors: where they are on another device than the processor, reading waits for it.
     """
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or tensors[0].is_meta:
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or tensors[0].is_meta:  # pyright: ignore
         return None
     try:
         return [tensor.tolist() for tensor in tensors]
@@ -99,7 +99,7 @@ def transformed() -> bool:
     """Whether `vmap`, `grad` or another of `torch.func` runs the code: fused kernels lack rules."""
     if torch.compiler.is_compiling():
         return False
-    return torch._C._functorch.maybe_current_level() is not None
+    return torch._C._functorch.maybe_current_level() is not None  # pyright: ignore
 
 
 def refuse(wrong: Tensor, message: str) -> None:
@@ -110,7 +110,7 @@ def refuse(wrong: Tensor, message: str) -> None:
             runs. What `torch.func.vmap` or `torch.jit.trace` runs is not asked.
     """
     if torch.compiler.is_compiling():
-        torch._assert_async(~wrong, message)
+        torch._assert_async(~wrong, message)  # pyright: ignore
     elif (found := numbers(wrong)) and found[0]:
         raise ValueError(message)
 
@@ -119,7 +119,7 @@ def check_whole(least: int, **values: Any) -> None:
     """Arguments that must be whole numbers, and not below `least`."""
     for name, value in values.items():
         whole = isinstance(value, (Integral, torch.SymInt)) and not isinstance(value, bool)
-        if isinstance(value, Tensor) and torch.jit.is_tracing():
+        if isinstance(value, Tensor) and torch.jit.is_tracing():  # pyright: ignore
             continue  # there sizes are tensors
         if not whole or value < least:
             raise ValueError(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, layer_norm
 
-from attnbook.teach.a4_heads import best_span, classify, words_of_pieces
+from attnbook.teach.a4_heads import best_span, classify, encoder_mask, words_of_pieces
 from attnbook.teach.asking import check
 from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
 
@@ -297,41 +297,3 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
         axes="row place d_model",
     )
     right("embed", got, seed, 0, 0)
-
-
-@check({"lengths": (3, 2)}, {"lengths": (1,)})
-def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
-    """Every word may look at every word, on both sides, and nobody at padding."""
-    n, pad = max(lengths) + 1, pick(seed, PAD, 99, 7)
-    tokens = _tokens(seed, len(lengths), n, low=8)
-    front, ends = pick(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
-    words = (torch.arange(n) >= front) & (torch.arange(n) < front + ends)
-    tokens[~words] = pad
-    causal = torch.ones(n, n, dtype=torch.bool).tril()
-    want = words[:, None].expand(-1, n, -1)
-    got = same(
-        answer(tokens, pad),
-        want,
-        "encoder_mask",
-        {
-            "it holds numbers; it should hold True and False": want.float(),
-            "padding may stand in front of words, too":
-                (torch.arange(n) < ends)[:, None].expand(-1, n, -1),
-            "0 need not be padding; `pad` says what is": (tokens != 0)[:, None].expand(-1, n, -1),
-            "words may look to the left only: an encoder looks both ways": want & causal,
-            "padding may not look, but may be looked at: the mask belongs on the keys":
-                words[..., None].expand(-1, -1, n),
-            "True and False are exchanged: True means may be looked at": ~want,
-            "everybody may look at everybody, padding too": torch.ones_like(want),
-            "rows of padding look at nothing: let them, nobody reads what they say":
-                want & words[..., None],
-            "only the causal mask is there": causal.expand(len(lengths), -1, -1),
-            "a word may look at itself, too": want & ~torch.eye(n, dtype=torch.bool),
-            "one of the two is a word; the word that is looked at must be one":
-                want | words[..., None],
-            "it says where words are; a mask says it for each query": words,
-            "it says where words are; a mask says it for each query ": words[:, None],
-        },
-        axes="row query key",
-    )  # fmt: skip
-    right("encoder_mask", got.float(), seed, 0, -1)

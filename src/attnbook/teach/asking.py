@@ -83,7 +83,8 @@ class _Asked:
                 found, changed, called = self._watched(args, more)
         except BaseException as error:
             blank = getattr(error, "kind", type(error).__name__)
-            if blank == "NotImplementedError" and str(error) in ("", blank):
+            words = str(error).partition("(line ")[0].strip(" :")  # the line comes by the wire
+            if blank == "NotImplementedError" and words in ("", blank):
                 raise AnswerError(f"{self.name}: not solved yet") from None
             self.raised = error
             raise

@@ -1,4 +1,6 @@
-"""Attacks on the walls around a student's code, each at decoys: `python -m tests.attacks [--own]`.
+"""Attacks on the walls around a student's code, each at decoys.
+
+`python -m tests.helpers.attacks [--own]` tries them.
 
 Every one is bounded, and aims at a folder, a process, a port and two services that were made for
 it: with all walls gone, nothing else would be touched. The walls are proved before the first one.

@@ -1,4 +1,6 @@
-"""Run a command as an ordinary user, where the tests run as root: `python -m tests.ordinary ...`.
+"""Run a command as an ordinary user, where the tests run as root.
+
+`python -m tests.helpers.ordinary COMMAND ...` does it.
 
 What the command needs may lie where only root may go, as in root's home: then it is shown in its
 place, in a mount namespace that ends with the command.
@@ -29,7 +31,7 @@ def own(folder: Path) -> None:
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run Python as an ordinary user, to whom a folder is given."""
     own(folder)
-    command = [sys.executable, "-m", "tests.ordinary", sys.executable, *words]
+    command = [sys.executable, "-m", "tests.helpers.ordinary", sys.executable, *words]
     return subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "HOME": str(folder)}
     )
