@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from test_block import SMALL, close, randomise
 from torch import Tensor
 
 from attnbook.coding import compress, restore
@@ -18,6 +17,7 @@ from attnbook.prompting import next_logp
 from attnbook.sampling import GREEDY, Sampling, row_seeds
 from attnbook.transformer import Transformer, TransformerDecoder
 from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+from tests.helpers.parity import SMALL, close, randomise
 from tests.helpers.translator import ENGLISH, GERMAN, ONE
 
 TWO = Vocabulary("abcdefgh", pad="<e>", eos="<e>")  # padding and end alone, as in SmolLM2's

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, layer_norm
 
-from attnbook.teach.a4_heads import best_span, classify, encoder_mask, words_of_pieces
+from attnbook.teach.a4_heads import best_span, classify, encoder_mask, tokens_of, words_of_pieces
 from attnbook.teach.asking import check
 from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
 
@@ -28,10 +28,6 @@ __all__ = [
 
 Answer = Callable[..., Any]
 CLS, SEP, MASK, PAD = 1, 2, 3, 0
-
-
-def _tokens(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
-    return torch.randint(low, high, sizes, generator=torch.Generator().manual_seed(seed))
 
 
 def _uniform(seed: int, *sizes: int) -> Tensor:
@@ -76,8 +72,8 @@ def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> N
 @check({"sizes": (1, 20)}, {"sizes": (2, 9)}, leaves={0: "tokens"})
 def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> None:
     """What the model gets to see: [MASK], another word, or the word itself."""
-    tokens, chosen = _tokens(seed, *sizes), _uniform(seed, *sizes) < 0.4
-    others, u = _tokens(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
+    tokens, chosen = tokens_of(seed, *sizes), _uniform(seed, *sizes) < 0.4
+    others, u = tokens_of(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
     number = pick(seed, MASK, 95, 2)
     mask = torch.tensor(number)
 
@@ -148,7 +144,7 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
 def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7)) -> None:
     """The mean surprise at the places that were chosen, and nowhere else."""
     batch, n, vocab = sizes
-    logits, tokens = numbers(seed)(*sizes), _tokens(seed, batch, n, low=0, high=vocab)
+    logits, tokens = numbers(seed)(*sizes), tokens_of(seed, batch, n, low=0, high=vocab)
     chosen = _uniform(seed, batch, n) < 0.5
     each = cross_entropy(logits.mT, tokens, reduction="none").double()
     picked = logits.gather(-1, tokens[..., None])[..., 0].double()
@@ -189,7 +185,7 @@ def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7
 @check({"lengths": (1, 4), "n": 8}, {"lengths": (5, 1), "n": 20})
 def pack(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 2), n: int = 9) -> None:
     """Two texts in one row."""
-    first, second = (_tokens(seed + i, m).tolist() for i, m in enumerate(lengths))
+    first, second = (tokens_of(seed + i, m).tolist() for i, m in enumerate(lengths))
     row, filled = [CLS, *first, SEP, *second, SEP], len(first) + len(second) + 3
     want = row + [PAD] * (n - filled)
     segments = [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * (n - filled)
@@ -261,7 +257,7 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
     batch, n, vocab, d = sizes
     some = numbers(seed)
     words, places, segments = some(vocab, d), some(n + 3, d), some(2, d)
-    tokens = _tokens(seed, batch, n, low=0, high=vocab)
+    tokens = tokens_of(seed, batch, n, low=0, high=vocab)
     parts = (torch.arange(n) >= torch.tensor([[n // 2], [n - 1]])).long()[:batch]
     parts = parts if len(parts) == batch else parts[:1].expand(batch, -1)
     w, p, s = words[tokens], places[:n], segments[parts]

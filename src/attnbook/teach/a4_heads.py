@@ -7,10 +7,14 @@ import torch
 from torch import Tensor
 
 from attnbook.teach.asking import check
-from attnbook.teach.judging import AnswerError, holds, kind, numbers, parts, right, same
+from attnbook.teach.judging import AnswerError, holds, kind, numbers, parts, pick, right, same
 
 Answer = Callable[..., Any]
 CLS, SEP, MASK, PAD = 1, 2, 3, 0
+
+
+def tokens_of(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
+    return torch.randint(low, high, sizes, generator=torch.Generator().manual_seed(seed))
 
 
 def whole(got: Any, name: str) -> int:
@@ -173,7 +177,7 @@ def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1
 def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
     """Every word may look at every word, on both sides, and nobody at padding."""
     n, pad = max(lengths) + 1, pick(seed, PAD, 99, 7)
-    tokens = _tokens(seed, len(lengths), n, low=8)
+    tokens = tokens_of(seed, len(lengths), n, low=8)
     front, ends = pick(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
     words = (torch.arange(n) >= front) & (torch.arange(n) < front + ends)
     tokens[~words] = pad
