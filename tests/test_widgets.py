@@ -949,7 +949,7 @@ def test_what_a_source_cannot_be_made_of_is_refused(source: str, told: str) -> N
 
 
 def test_a_shared_style_comes_with_its_module() -> None:
-    shared = (FOLDER / "plot.css").read_text("utf8").splitlines()[0]
+    shared = _source.tight((FOLDER / "plot.css").read_text("utf8").splitlines()[0])
     for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):
         assert shared in _source.load(name)[1]
     assert shared not in _source.load("SoftmaxTemperature")[1]

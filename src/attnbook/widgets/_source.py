@@ -17,6 +17,7 @@ DARK = re.compile(r'^html\[data-theme="dark"\][^{]*(\{[^}]*\}\n)', re.MULTILINE)
 COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of what a page loads
 NOTE = re.compile(r"/\*.*?\*/\n?", re.DOTALL)  # the same in a stylesheet
 INDENT = re.compile(r"^ +", re.MULTILINE)
+GAP = re.compile(r"\s*([{};])\s*")  # in a stylesheet, whose texts hold none of these signs
 FUNCTION = re.compile(  # from the left edge to the next line that begins there with a word
     r"^(?:export )?(?:(?:async )?function (\w+)|const (\w+) = (?:async )?\([^()]*\) =>)"
     r".*?(?=^\w|\Z)",
@@ -42,7 +43,12 @@ def load(name: str, leave: str = "") -> tuple[str, str]:
     modules: list[Path] = []
     esm = _lean("\n".join(_with_imports(FOLDER / f"{stem(name)}.js", modules, leave)))
     styles = [FOLDER / "base.css", *(file.with_suffix(".css") for file in modules)]
-    return esm, "\n".join(_style(sheet) for sheet in styles if sheet.is_file())
+    return esm, tight("".join(_style(sheet) for sheet in styles if sheet.is_file()))
+
+
+def tight(css: str) -> str:
+    """A stylesheet without the spaces around braces and semicolons."""
+    return GAP.sub(r"\1", css).replace(";}", "}")
 
 
 def still() -> str:

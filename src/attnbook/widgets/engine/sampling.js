@@ -1,9 +1,9 @@
-// How the next token is drawn, as `attnbook.sampling` draws it, number for number in 64 bits: scores are laid in falling
-// order, filters leave the first of them, and a number from 0 to 1 falls on one.
+// How the next token is drawn, as `attnbook.sampling` draws it, number for number in 64 bits: scores
+// are laid in falling order, filters leave the first of them, and a number from 0 to 1 falls on one.
 
-// The ids of scores in falling order; of equal ones the first is first, -Infinity is last. Numbers are sorted fast, ids
-// by a function are not: how far a score lies below the highest is sorted, with its id in the last 20 of 52 bits. What
-// these bits would have told apart is put in order afterwards.
+// The ids of scores in falling order; of equal ones the first is first, -Infinity is last. Numbers
+// are sorted fast, ids by a function are not: how far a score lies below the highest is sorted, with
+// its id in the last 20 of 52 bits. What these bits would have told apart is put in order afterwards.
 const IDS = 2 ** 20 - 1;
 export function ranked(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b));
@@ -21,11 +21,11 @@ export function ranked(logits) {
   return order;
 }
 
-// What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums from the likeliest
-// on; at t = 0 the first has all. Top-k leaves the k likeliest, and what is as likely as the last of them; 0 is off.
-// Top-p: the fewest that have p of what is left together, and what is as likely as their last. Min-p: those that have at
-// least m times the probability of the likeliest. Each cuts what the one before has left: `stages` says how many tokens
-// that is, and the probability that they have together.
+// What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums
+// from the likeliest on; at t = 0 the first has all. Top-k leaves the k likeliest, and what is as likely
+// as the last of them; 0 is off. Top-p: the fewest that have p of what is left together, and what is as
+// likely as their last. Min-p: those that have at least m times the probability of the likeliest. Each
+// cuts what the one before has left: `stages` says how many tokens that is, and their probability.
 export function leave(z, { temperature, topK, topP, minP }) {
   const widths = new Float64Array(z.length), ends = new Float64Array(z.length), stages = {};
   let count = temperature > 0 ? z.length : 1, sum = 0;
@@ -48,8 +48,8 @@ export function leave(z, { temperature, topK, topP, minP }) {
   return { widths, ends, sum, stages, ...stage("minP", m) };
 }
 
-// The token that a number from 0 up to 1, without 1, falls on where the tokens that are left lie side by side, the
-// likeliest first: its rank, and where it lies.
+// The token that a number from 0 up to 1, without 1, falls on where the tokens that are left lie side
+// by side, the likeliest first: its rank, and where it lies.
 export function fall({ ends, count }, number) {
   const whole = ends[count - 1];
   let rank = 0;
