@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attnbook.token_files import digest, documents, make_tokenizer, read_tokens, write_tokens
@@ -27,6 +27,7 @@ def cut(text: str, sizes: list[int]) -> list[str]:
 
 
 @given(TEXT, SIZES)
+@example("<|to be|><|endoftext|>", [1, 8, 9])
 def test_parts_are_read_as_the_whole(text: str, sizes: list[int]) -> None:
     """Of any sizes; and no special token is cut, though there is white space in it."""
     ours = BytePair(SMALL, NAMES)

@@ -1,5 +1,6 @@
 """A notebook that leaves the site installs the code it was built with."""
 
+import hashlib
 import importlib
 import json
 import os
@@ -8,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import nbformat
 import pytest
@@ -69,12 +72,18 @@ def built(book: Path) -> Path:
     return book / "_build/html"
 
 
+def wheel(html: Path) -> str:
+    """The address of the site's only wheel."""
+    (path,) = (html / "_static/dist").rglob("*.whl")
+    return path.relative_to(html).as_posix()
+
+
 def first_cell(html: Path, name: str) -> nbformat.NotebookNode:
     return notebooks.code_cells(notebooks.read(html / "_sources" / f"{name}.ipynb"))[0]
 
 
 def test_a_published_notebook_installs_the_sites_wheel(built: Path) -> None:
-    source = f"{SITE}/_static/dist/{WHEEL}"
+    source = f"{SITE}/{wheel(built)}"
     assert (
         f'%pip install -q "attnbook[pretrained] @ {source}"' in first_cell(built, "chapter").source
     )
@@ -82,13 +91,13 @@ def test_a_published_notebook_installs_the_sites_wheel(built: Path) -> None:
     assert f'%pip install -q "attnbook @ {source}"' in work.source
     assert work.source.endswith("from attnbook.teach import a1")
     assert work.metadata.nbgrader.locked and "checksum" not in work.metadata.nbgrader
-    assert (built / "_static/dist" / WHEEL).is_file()
+    assert wheel(built).endswith(f"/{WHEEL}")
 
 
 def test_what_a_published_page_offers(built: Path) -> None:
     page = (built / "chapter.html").read_text("utf8")
     assert COLAB in page
-    assert f'href="_static/dist/{WHEEL}"' in page and 'href="_sources/chapter.ipynb"' in page
+    assert f'href="{wheel(built)}"' in page and 'href="_sources/chapter.ipynb"' in page
     assert f'<link rel="canonical" href="{SITE}/chapter.html"' in page
     assert WHEEL not in (built / "index.html").read_text("utf8")  # no notebook, nothing to install
 
@@ -101,10 +110,10 @@ def test_another_address_reaches_notebooks_that_are_built_already(built: Path, b
     assert f'"{WHEEL}[pretrained]"' in first_cell(html, "chapter").source
     page = (html / "chapter.html").read_text("utf8")
     assert not re.search("colab|mybinder|canonical", page)
-    assert f'href="_static/dist/{WHEEL}"' in page
+    assert f'href="{wheel(html)}"' in page
     done = build_book(book, book / "again", "", SITE + "2/")
     assert done.returncode == 0, done.stdout[-5000:]
-    assert f"{SITE}2/_static/dist/{WHEEL}" in first_cell(html, "chapter").source
+    assert f"{SITE}2/{wheel(html)}" in first_cell(html, "chapter").source
     assert "colab" not in (html / "chapter.html").read_text("utf8")  # no repository to open
 
 
@@ -136,14 +145,17 @@ def test_where_the_code_comes_from(
     source: str,
     buttons: bool,
 ) -> None:
-    options = {"repository_url": repository, "launch_buttons": {"colab_url": "x"}}
+    options: dict[str, Any] = {"repository_url": repository}
     config = SimpleNamespace(html_baseurl="", html_theme_options=options)
     monkeypatch.setenv("BOOK_SITE_URL", site)
     monkeypatch.setattr(site_door, "build", lambda folder: WHEEL)
     monkeypatch.setattr(site_door, "commit", lambda: known)
-    site_door.configure(SimpleNamespace(outdir=tmp_path), config)
-    assert config.attnbook_source == source
-    assert bool(options["launch_buttons"]) == buttons
+    for follows in ("1", ""):  # whether somebody keeps the branch that buttons open
+        options["launch_buttons"] = {"colab_url": "x"}
+        monkeypatch.setenv("BOOK_BUTTONS", follows)
+        site_door.configure(SimpleNamespace(outdir=tmp_path), config)
+        assert config.attnbook_source == source
+        assert bool(options["launch_buttons"]) == (buttons and bool(follows))
 
 
 # First cells
@@ -184,6 +196,19 @@ def test_a_first_cell_where_the_package_is_missing(
         assert f'python -m pip install "{WHEEL}[pretrained]"' in str(failed.value)
 
 
+@pytest.mark.parametrize("extra", ["", "[pretrained]"])
+def test_a_first_cell_asks_for_its_extra(
+    site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, extra: str
+) -> None:
+    """Another chapter may have installed the package without it."""
+    monkeypatch.setitem(sys.modules, site_door.PROBE["[pretrained]"].strip(", "), None)
+    cell, called = site_door.handed_out(site_door.neutral(extra), f"{SITE}/x.whl", WHEEL), []
+    shell = SimpleNamespace(run_line_magic=lambda *said: called.append(said))
+    with pytest.raises(ImportError) if extra else nullcontext():
+        exec(compile(notebooks.parse(cell), "cell", "exec"), {"get_ipython": lambda: shell})
+    assert bool(called) == bool(extra)
+
+
 def test_every_notebook_begins_with_the_neutral_line() -> None:
     found = {path.name: checks.first_line(notebooks.read(path)) for path in notebooks.every()}
     assert not any(found.values()), found
@@ -214,15 +239,17 @@ def test_a_notebook_names_the_extra_that_it_imports(
 
 
 def test_the_same_code_gives_the_same_wheel(site_door: ModuleType, tmp_path: Path) -> None:
+    made = list[str]()
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "attnbook-0.0.9-py3-none-any.whl").touch()
     for folder in ("one", "two"):
-        assert site_door.build(tmp_path / folder) == WHEEL
+        made.append(site_door.build(tmp_path / folder))
         os.utime(ROOT / "src/attnbook/__init__.py")
-    one, two = ((tmp_path / folder / WHEEL).read_bytes() for folder in ("one", "two"))
-    assert one == two
-    assert [path.name for path in (tmp_path / "one").iterdir()] == [WHEEL]
-    names = set(zipfile.ZipFile(tmp_path / "one" / WHEEL).namelist())
+    assert made[0] == made[1] and made[0].endswith(f"/{WHEEL}")
+    one, two = ((tmp_path / folder / made[0]).read_bytes() for folder in ("one", "two"))
+    assert one == two and hashlib.sha256(one).hexdigest().startswith(made[0].partition("/")[0])
+    assert [path.name for path in (tmp_path / "one").rglob("*.whl")] == [WHEEL]
+    names = set(zipfile.ZipFile(tmp_path / "one" / made[0]).namelist())
     inside = {name for name in listed() if name.startswith("src/attnbook/")}
     assert {name.removeprefix("src/") for name in inside} <= names
     assert not {name for name in names if "solutions" in name or name.startswith("tests")}
@@ -270,7 +297,7 @@ def test_the_branch_holds_the_notebooks_and_what_binder_installs(
         text = (built / "_sources" / f"{name}.ipynb").read_text("utf-8")
         assert (there / f"{name}.ipynb").read_text("utf-8") == text
     asks = (there / "binder/requirements.txt").read_text("utf-8")
-    assert f"\nattnbook[pretrained] @ {SITE}/_static/dist/{WHEEL}\n" in asks
+    assert f"\nattnbook[pretrained] @ {SITE}/{wheel(built)}\n" in asks
     constraints = re.search(r"(?m)^-c (.*)$", asks)
     assert constraints and (there / "binder" / constraints[1]).is_file()
     assert head.strip() in (there / "README.md").read_text("utf-8")

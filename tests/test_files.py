@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnbook.files import FORGOTTEN, whole
+from tools.notebooks import ROOT
 
 
 def test_writers_of_the_same_file_have_places_of_their_own(tmp_path: Path) -> None:
@@ -154,7 +155,19 @@ def test_a_disk_that_fails_leaves_the_old_file(
 
 
 def test_tools_write_notebooks_by_the_same_code_and_without_torch() -> None:
-    code = "import sys, tools.notebooks as n; print(n.whole.__module__, 'torch' in sys.modules)"
+    where = "n.whole.__wrapped__.__code__.co_filename"
+    code = f"import sys, tools.notebooks as n; print({where}, 'torch' in sys.modules)"
     root = Path(__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
-    assert done.stdout.split() == ["attnbook.files", "False"], done.stderr
+    assert done.stdout.split() == [whole.__wrapped__.__code__.co_filename, "False"], done.stderr
+
+
+@pytest.mark.parametrize("tool", ["site", "branch", "address"])
+def test_the_site_is_built_without_the_package(tool: str) -> None:
+    """`make book` installs what building needs, and neither torch nor the package itself."""
+    known = [path for path in sys.path if path.endswith("site-packages")]
+    code = f"import sys; sys.path += {[str(ROOT), *known]}; import tools.{tool}"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-S", "-c", f"{code}; print('attnbook' in sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == "False", done.stderr

@@ -22,7 +22,7 @@ README = "The notebooks of the site, as it was built from commit {commit}. Made 
 
 def lay_out(html: pathlib.Path, root: pathlib.Path, folder: pathlib.Path) -> None:
     """Put what the branch holds into an empty folder."""
-    sources = html / "_sources"
+    sources, named = html / "_sources", set[str]()
     for path in sorted(sources.rglob("*.ipynb")):
         source = FROM.search(path.read_text("utf-8"))
         if not source:
@@ -33,7 +33,8 @@ def lay_out(html: pathlib.Path, root: pathlib.Path, folder: pathlib.Path) -> Non
         target = folder / path.relative_to(sources)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-        binder(root, folder, source[1])
+        named.add(source[1])
+    binder(root, folder, *named)
 
 
 def binder(root: pathlib.Path, folder: pathlib.Path, source: str) -> None:

@@ -1,8 +1,9 @@
 """Open each chapter as a reader does who has nothing: `python -m tools.door [CHAPTER]`.
 
 Builds the site, serves it on localhost, downloads each chapter by the button of its page and runs
-it in an environment of its own, which holds torch and Jupyter's kernel; all else is installed by
-the chapter's first cell. What it cannot see: this checkout and its environment.
+them one after another in one environment, which holds torch and Jupyter's kernel; all else is
+installed by first cells, and the package anew by each. What it cannot see: this checkout and its
+environment.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from urllib.request import urlopen
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools import chapters, notebooks, site
 from tools.environment import PINS
@@ -48,8 +49,10 @@ def served(folder: pathlib.Path) -> Iterator[str]:
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
 
 
 def build(address: str) -> None:
@@ -127,7 +130,7 @@ def main() -> None:
             start = time.perf_counter()
             try:
                 file, origin, torch = elsewhere.run(nb)
-            except CellExecutionError as error:
+            except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
                 failed.append(name)
                 print(f"{name}: FAILED\n{error}", flush=True)
                 continue

@@ -13,8 +13,6 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
-from attnbook.files import whole
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -30,6 +28,19 @@ HIDES = {  # Jupyter's names for what a page folds, by the page's tags
 VOLATILE = {"ExecuteTime", "colab", "collapsed", "execution", "jupytext", "outputId", "scrolled"}
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipython3"}
+
+
+def load(path: pathlib.Path) -> ModuleType:
+    """A module that is no part of a package on the path."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# By its path: where the site is built, the package is not installed.
+whole = load(ROOT / "src" / "attnbook" / "files.py").whole
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
@@ -141,15 +152,6 @@ def widget_class(model: dict) -> str:
 def widget_sources(root: pathlib.Path = ROOT) -> ModuleType:
     """The module that knows each widget's files, loaded without importing the package."""
     return load(root / "src" / "attnbook" / "widgets" / "_source.py")
-
-
-def load(path: pathlib.Path) -> ModuleType:
-    """A module that is no part of a package on the path."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:

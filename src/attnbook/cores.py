@@ -52,8 +52,9 @@ def share() -> None:
     says already (`OMP_NUM_THREADS`, `OMP_WAIT_POLICY`) stays.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    cores = max(1, math.floor(min(quota(), os.cpu_count() or 1)))
-    if cores == os.cpu_count() or "OMP_NUM_THREADS" in os.environ:
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = max(1, math.floor(min(quota(), mine)))
+    if cores == mine or "OMP_NUM_THREADS" in os.environ:  # OpenMP counts these by itself
         return
     os.environ["OMP_NUM_THREADS"] = str(cores)
     if torch := sys.modules.get("torch"):  # it has counted already

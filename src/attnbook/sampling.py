@@ -7,6 +7,7 @@ one finite number, are a `ValueError`.
 
 Probabilities are added in float64, the likeliest first, by filters and by the draw, here and in
 the page (`widgets/engine/sampling.js`): the same logits and the same number give the same token.
+Apple's GPU has no float64: there, move logits or the model to the processor first.
 """
 
 from collections.abc import Callable, Sequence
@@ -261,7 +262,8 @@ def draw(logits: Float[Tensor, "row vocab"], numbers: Float[Tensor, " row"]) -> 
         token = the first whose sum of exp(u - max u), from the likeliest to it, is above number * S
 
     with S the sum of all. The likeliest lies first; of tokens that are alike the one with the
-    lowest id. Sums are in float64, so that only the last bit of `exp` can tell two machines apart.
+    lowest id. Sums are in float64: two machines, or this and the page, differ by its rounding
+    alone.
 
     Args:
         logits: `[row vocab]` u; a token with -inf has no width.

@@ -27,7 +27,7 @@ def build_book(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # The environment's own jupyter-book, which calls its own node.
     env = {**os.environ, "PATH": path, "BOOK_REPOSITORY_URL": address}
-    env["BOOK_SITE_URL"] = published
+    env |= {"BOOK_SITE_URL": published, "BOOK_BUTTONS": "1"}
     return subprocess.run(
         [*site.BUILD, *["--all"] * fresh, "--path-output", str(target), str(source)],
         stdout=subprocess.PIPE,

@@ -6,9 +6,11 @@ carries its own wheel, or from the repository at its commit. Where neither has a
 where the wheel is: in the menu of the download button, on every notebook's page.
 """
 
+import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,16 @@ DIST = "_static/dist"
 SITE = re.compile(r"https?://[\w.:/~%-]+")
 NEUTRAL = re.compile(r'^import attnbook  # .*"\.(\[\w+\])?"$', re.MULTILINE)
 
+# A chapter that needs the extra asks for one of its packages too: another chapter may have
+# installed the package without it.
+PROBE = {"": "", "[pretrained]": ", gguf"}
 INSTALLS = """try:
-    import attnbook
-except ImportError:  # in Colab, for example: the code that this notebook was built with
+    import attnbook{also}
+except ImportError:  # the code that this notebook was built with; is it gone? Download it anew
     %pip install -q "attnbook{extra} @ {source}"
-    import attnbook"""
+    import attnbook{also}"""
 SAYS = """try:
-    import attnbook
+    import attnbook{also}
 except ImportError:
     raise ImportError(
         "get {wheel} by the download button of the page that this notebook is from, "
@@ -45,8 +50,8 @@ def handed_out(line: str, source: str | None, wheel: str) -> str:
     """What stands for the neutral line in a notebook that leaves the site."""
 
     def door(found: re.Match[str]) -> str:
-        text = INSTALLS if source else SAYS
-        return text.format(extra=found[1] or "", source=source, wheel=wheel)
+        text, extra = INSTALLS if source else SAYS, found[1] or ""
+        return text.format(extra=extra, also=PROBE[extra], source=source, wheel=Path(wheel).name)
 
     return NEUTRAL.sub(door, line, count=1)
 
@@ -82,20 +87,27 @@ def configure(app: Sphinx, config: Config) -> None:
     elif repository and (at := commit()):
         source = f"git+{repository}@{at}"
     config.attnbook_wheel, config.attnbook_source = wheel, source or ""
-    # The buttons open a branch that the workflow on GitHub keeps.
-    if not source or "https://github.com/" not in repository:
+    # The buttons open a branch, which only who publishes the site keeps in step with it.
+    follows = os.environ.get("BOOK_BUTTONS") == "1" and "https://github.com/" in repository
+    if not (source and follows):
         options["launch_buttons"] = {}
 
 
 def build(folder: Path) -> str:
-    """Put the package's wheel into a folder, alone; the same code gives the same bytes."""
+    """Put the package's wheel into a folder, alone; the same code gives the same bytes.
+
+    Other code has another address, though its version be the same: so a notebook never installs
+    code that it was not built with.
+    """
     from hatchling.builders.wheel import WheelBuilder
 
-    for old in folder.glob("*.whl"):
-        old.unlink()
-    folder.mkdir(parents=True, exist_ok=True)
-    (path,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
-    return Path(path).name
+    shutil.rmtree(folder, ignore_errors=True)
+    (made,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    wheel = Path(made)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()[:12]
+    (folder / digest).mkdir()
+    wheel.rename(folder / digest / wheel.name)
+    return f"{digest}/{wheel.name}"
 
 
 def button(

@@ -354,17 +354,19 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
     spaced = [token for token in special if regex.search(r"\s", token)]
     ahead = max(map(len, spaced), default=1) - 1  # characters that may show a place to be in one
     done, rest = list[str](), ""  # `done` has no place to cut
+    judged = 0  # before it, `rest` has none either
     for part in parts:
         rest += part
-        for place in ENDS.finditer(rest, 0, max(0, len(rest) - ahead)):
+        for place in ENDS.finditer(rest, judged, max(judged, len(rest) - ahead)):
             if not _inside(rest, place.start(), spaced):
                 yield "".join((*done, rest[: place.start()]))
-                done, rest = [], rest[place.start() :]
+                done, rest, judged = [], rest[place.start() :], 0
                 break
         else:
             cut = max(0, len(rest) - 2 * ahead - 1)
             done.append(rest[:cut])
             rest = rest[cut:]
+            judged = max(0, len(rest) - ahead)
     if last := "".join((*done, rest)):
         yield last
 

@@ -20,7 +20,8 @@ export function summon({ model, root, status, ready }) {
       engine = start(ENGINE); // while the weights are on their way
       model.on("msg:custom", hear);
     }
-    missed = setTimeout(() => give("No kernel answers. Run the cell to ask the model yourself."), PATIENCE);
+    const onPage = root.closest("[data-attnbook-page]"); // there no kernel is missed: a slow line takes its time
+    if (!onPage) missed = setTimeout(() => give("No kernel answers. Run the cell to ask the model yourself."), PATIENCE);
     model.send({ weights: model.get("weights") });
   }
   async function hear({ weights, error }, [view] = []) {
@@ -39,7 +40,8 @@ export function summon({ model, root, status, ready }) {
       status.textContent = "";
       await ready({ newest }, said);
     } catch (reason) {
-      give(`The model could not start: ${reason.message}.`);
+      asking = arrived = false;
+      give(`The model could not start: ${reason.message}.`, button("Try again", wake));
     }
   }
   async function newest(...question) {

@@ -35,9 +35,11 @@ export function start(source) {
   }
 
   // The call that a worker needs before others: a new one gets it again. `make` gives its arguments.
-  function open(make) {
+  async function open(make) {
+    first = null; // a new worker would load twice
+    const told = await call(...make());
     first = () => call(...make());
-    return first();
+    return told;
   }
 
   // As `call`, for questions that come faster than answers: while one is answered only the newest waits. Who asked

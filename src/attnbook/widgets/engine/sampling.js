@@ -1,4 +1,4 @@
-// How the next token is drawn, as `attnbook.sampling` draws it, number for number in 64 bits: scores
+// How the next token is drawn, as `attnbook.sampling` draws it, in 64 bits: scores
 // are laid in falling order, filters leave the first of them, and a number from 0 to 1 falls on one.
 
 // The ids of scores in falling order; of equal ones the first is first, -Infinity is last. Numbers
