@@ -1,5 +1,6 @@
 """Nothing that a student's code tries gets through the walls: as root, and as an ordinary user."""
 
+import builtins
 import json
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from tests.helpers import attacks, ordinary
 from tools.notebooks import ROOT
 
 UNREAL = ["the course's mode", "the times of 1970", "an attribute", "a name", "a file removed"]
+
+LIMITS = {*attacks.AMOUNTS, "more memory allowed", "more processes allowed"}
 
 
 @pytest.fixture(scope="module", params=["root", "ordinary"])
@@ -34,7 +37,41 @@ def tried(request, tmp_path_factory) -> dict[str, str]:
     return said["came"]
 
 
+def refused(attack: str, came: str) -> bool:
+    """Whether the system said no; a mistake in an attack raises another kind of error."""
+    kinds = [OSError, subprocess.CalledProcessError]
+    if attack in LIMITS:
+        kinds += [MemoryError, RuntimeError, ValueError]
+    how, _, said = came.partition(" ")
+    if how == "ended:":
+        return attack in attacks.AMOUNTS
+    kind = getattr(builtins, said.partition(":")[0], None) or getattr(
+        subprocess, said.partition(":")[0], object
+    )
+    return how == "raised" and issubclass(kind, tuple(kinds))
+
+
+@pytest.mark.parametrize(
+    ("attack", "came", "is_so"),
+    [
+        ("a file read", "raised PermissionError: [Errno 13]", True),
+        ("a file read by a program", "raised CalledProcessError: Command", True),
+        ("memory of one", "raised MemoryError", True),
+        ("memory of one", "ended: it ended by itself", True),
+        ("more memory allowed", "raised ValueError: not allowed", True),
+        ("a file read", "raised NameError: name 'FILE' is not defined", False),
+        ("memory of one", "raised NameError: name 'FILE' is not defined", False),
+        ("a file read", "raised ValueError: not allowed", False),
+        ("a file read", "raised Unknown: x", False),
+        ("a file read", "ended: it ended by itself", False),
+        ("a file read", "got through", False),
+    ],
+)
+def test_a_mistake_in_an_attack_is_no_wall(attack, came, is_so):
+    assert refused(attack, came) == is_so
+
+
 @pytest.mark.parametrize("attack", attacks.ATTACKS)
 def test_an_attack_is_refused_and_leaves_its_decoys_alone(tried, attack):
-    assert tried[attack].startswith(("raised", "ended")), tried[attack]
+    assert refused(attack, tried[attack]), tried[attack]
     assert "CHANGED" not in tried[attack] and "HURT" not in tried[attack]

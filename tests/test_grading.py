@@ -3,18 +3,21 @@
 import csv
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from attnbook.teach import AnswerError, a1, grade, sitting, wire
+from attnbook.teach import AnswerError, a1, a5, cage, grade, sitting, wire
+from attnbook.teach.asking import check
 from attnbook.teach.report import Mark
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import reference
@@ -215,6 +218,12 @@ HONEST = {
     "a timed cell": {TASK: "%%time\n" + RIGHT},
     "a timed line": {TASK: "%time one = 1\ndef dot_scores(q, k): return one * q @ k.mT"},
     "a list of files": {TASK: "found = !ls\n" + RIGHT},
+    "display in the answer": {
+        TASK: "def dot_scores(q, k):\n    display(q.shape)\n    return q @ k.mT"
+    },
+    "a magic in the answer": {
+        TASK: "def dot_scores(q, k):\n    %matplotlib inline\n    !ls\n    return q @ k.mT"
+    },
     "IPython asked": {TASK: "get_ipython().run_line_magic('matplotlib', 'inline')\n" + RIGHT},
     "a class": {
         TASK: "class Dot:\n    def __call__(self, q, k): return q @ k.mT\ndot_scores = Dot()"
@@ -683,6 +692,49 @@ def test_objects_without_an_end_have_a_bound(nursery, monkeypatch):
     with pytest.raises(GoneError, match="more than 100 objects"):
         student.get("f")(object)
     student.end()
+
+
+def test_tokens_without_an_end_have_a_bound():
+    """The student's process may send millions at once, each of them a number in a list."""
+    asked = []
+
+    def write_on(scores: Any, *_: Any) -> list[int]:
+        asked.append(1)
+        scores(torch.zeros(1 << 21, dtype=torch.int8))
+        return []
+
+    with pytest.raises(ValueError, match="tokens must be at most 1000, got 2097152"):
+        a5.write_on(write_on)
+    assert asked == [1]
+
+
+def own_bound(_: int) -> tuple[int, int]:
+    return resource.getrlimit(resource.RLIMIT_AS)[0], cage._size()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts a process's addresses")
+def test_the_process_of_the_checks_has_a_bound_of_memory():
+    with ProcessPoolExecutor(1, initializer=grade._worker) as pool:
+        (most, size), before = *pool.map(own_bound, [0]), resource.getrlimit(resource.RLIMIT_AS)[0]
+    assert before == resource.RLIM_INFINITY and 0 < most < size + (5 << 30)
+
+
+def test_the_grader_goes_before_a_student(nursery):
+    student = Student(nursery)
+    student.run("import os\npriority = os.nice(0)", "nice")
+    assert student.get("priority") == min(os.nice(0) + 10, 19)
+    student.end()
+
+
+def test_a_process_that_ends_within_a_check_is_replaced():
+    """By `Sitting`, to which the check leaves what it heard."""
+
+    @check()
+    def asked(answer: Any, seed: int = 0) -> None:
+        raise GoneError("it took too long")
+
+    with pytest.raises(GoneError, match="it took too long"):
+        asked(lambda: None)
 
 
 def test_other_walls_than_those_that_were_proved_are_refused():

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import importlib
 import io
 import json
 import linecache
@@ -205,6 +206,48 @@ def test_no_cell_of_a_student_is_lost(tmp_path, behind):
     assert shown.count(MINE) == 3
     own = [cell for each in theirs.values() for cell in each]
     assert len(own) == 8 + 3  # and nothing that the book gave
+
+
+START = next(cell["source"] for cell in notebook()["cells"] if name(cell) == "a1-start")
+FIRST = {
+    "replaced": MINE,
+    "a line below": f"{START}\n# {MINE}",
+    "a line above": f"# {MINE}\n{START}",
+    "a line between": START.replace("import torch", f"import torch  # {MINE}"),
+}
+
+
+@pytest.mark.parametrize("edit", FIRST)
+def test_no_edit_of_the_first_cell_is_lost(tmp_path, edit):
+    path = store(tmp_path / "ada.ipynb", notebook({"a1-start": FIRST[edit]}))
+    theirs = [cell for each in work(cells(path), KNOWN).values() for cell in each]
+    assert len(theirs) == 8 + 1
+    assert Exhibit("ada.ipynb").show(theirs).count(MINE) == 1
+
+
+@pytest.mark.parametrize("source", ["https://x.org/attnbook.whl", None])
+def test_the_first_cell_of_another_edition_is_given(tmp_path, monkeypatch, source):
+    monkeypatch.syspath_prepend(str(BOOK / "_ext"))
+    door = importlib.import_module("attnbook_site.door")
+    first = door.handed_out(START, source, "attnbook.whl")
+    assert first != START
+    path = store(tmp_path / "ada.ipynb", notebook({"a1-start": first}))
+    assert sum(map(len, work(cells(path), KNOWN).values())) == 8
+
+
+def test_a_text_of_many_brackets_is_read_at_once(tmp_path):
+    """By steps in its length, where steps in its square would take half an hour."""
+    many = "](" * 500_000
+    path = store(tmp_path / "ada.ipynb", more(notebook(), text(many)))
+    assert many in [cell.source for cell in work(cells(path), KNOWN)[ESSAY]]
+
+
+@pytest.mark.parametrize("piece", ["<a ", "<a a=", "<a '", "<a/", "<a '>", "&", "<![ "])
+def test_many_halves_of_tags_are_text_at_once(piece):
+    """By steps in their number, where steps in its square would take half an hour."""
+    many = piece * 100_000
+    shown = harmless(many)
+    assert "<" not in shown and shown.count("&lt;") == ("<" in piece and ">" not in piece) * 100_000
 
 
 def test_what_the_book_gave_is_no_answer(tmp_path, sat):
@@ -560,13 +603,18 @@ def test_a_failure_replaces_what_was_known(record):
 
 
 def test_other_limits_files_and_checks_make_other_results(tmp_path, monkeypatch):
-    path = tmp_path / "records.py"
+    path = tmp_path / "a1.ipynb"
     path.write_text("")
-    monkeypatch.setattr(records, "__file__", str(path))
+    monkeypatch.setattr(records, "PACKAGE", tmp_path)
     first = records.digest(60.0, "", path)
     assert first == records.digest(60.0, "", path)
     assert first not in (records.digest(6.0, "", path), records.digest(60.0, "a1.ipynb", path))
-    (tmp_path / "a1.py").write_text("")
+    (tmp_path / "teach").mkdir()
+    for file in ("attention.py", "teach/a1.py"):
+        (tmp_path / file).write_text("")
+        before, first = first, records.digest(60.0, "", path)
+        assert first != before
+    monkeypatch.setattr(records.torch, "__version__", "another")
     assert records.digest(60.0, "", path) != first
 
 

@@ -1,6 +1,7 @@
 """A wall that is missing is seen before anything runs, and stops the grader."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from attnbook.teach import cage, grade, walls
+from attnbook.teach import cage, grade, probes, walls, wire
 from tests.helpers import attacks, ordinary
 from tools.notebooks import BOOK, ROOT
 
@@ -27,6 +28,8 @@ def landlock() -> int:
     return cage.LIBC.syscall(cage.CREATE_RULES, None, 0, 1) if sys.platform == "linux" else 0
 
 
+# What nothing watches: the number of root's processes has no limit of the system's.
+UNWATCHED = {"memory", *["forks"] * ordinary.root()}
 # Systems that lack something, or say that they had it: how, and which walls are then missing.
 SYSTEMS = {
     "no namespaces": ("cage.alone = lambda: False", {*BARE, *["processes"] * (landlock() < 6)}),
@@ -40,7 +43,7 @@ SYSTEMS = {
     "mounts only claimed": ("cage._read_only = lambda: True", {"files"}),
     "no filter": ("calls.refuse = lambda _: False", {"network", "calls"}),
     "a filter only claimed": ("calls.refuse = lambda _: True", {"network", "calls"}),
-    "nothing watches": ("cage.watch = lambda child, _: os.waitpid(child, 0)", {"memory", "forks"}),
+    "nothing watches": ("cage.watch = lambda child, _: os.waitpid(child, 0)", UNWATCHED),
     "no disk": ("cage.LIBC = Without(-1, 'mount')", {"disk"}),
     "a disk only claimed": ("cage.LIBC = Without(0, 'mount')", {"disk"}),
     "nothing": ("cage.LIBC = Without()", EVERY),
@@ -138,6 +141,35 @@ def test_a_missing_wall_is_named_and_nothing_is_run(system, imitate, tmp_path, c
     assert named == missing and "the trial process ended" not in said.err, said.err
     assert "Nothing was run" in said.err and not said.out
     assert not (tmp_path / "a1").exists() and not (tmp_path / "a1.csv").exists()
+
+
+@pytest.mark.parametrize("wall", ["memory", "forks", "disk"])
+@pytest.mark.parametrize("why", [wire.ENDED, wire.LATE, "the nursery has ended", "it sent x"])
+def test_only_the_end_of_its_process_holds_and_nothing_else_that_stops_a_probe(
+    wall, why, monkeypatch
+):
+    def probe(*_: Any) -> list[str]:
+        raise wire.GoneError(why)
+
+    monkeypatch.setattr(walls.Student, "run", lambda *_: None)
+    monkeypatch.setattr(walls.Student, "get", lambda *_: probe)
+    with walls.decoys() as decoys:
+        through = walls._probed(wall, object.__new__(walls.Student), decoys, [])
+    held = why == wire.ENDED and wall != "disk"
+    assert through == ([] if held else [f"its probe ended: {why}"])
+
+
+def test_a_system_that_makes_no_process_at_all_has_no_bound_on_them(monkeypatch):
+    def fork() -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(probes, "SOON", 0)
+    monkeypatch.setattr(probes.os, "fork", fork)
+    number = errno.EAGAIN
+    assert probes.forks(3) == []
+    number = errno.ENOSYS
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSYS)):
+        probes.forks(3)
 
 
 def test_a_lecturer_can_do_without_a_wall(imitate, tmp_path, capsys):

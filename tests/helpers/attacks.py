@@ -83,7 +83,11 @@ READS = {
     "a file read from within": "os.chdir(FOLDER)\nopen('decoy').read()",
     "a file read through a root": "open(f'/proc/self/root{FILE}').read()",
     "a file read by a program": "subprocess.run(['cat', FILE], check=True)",
-    "a file read by exec": "os.execv('/bin/cat', ['cat', str(FILE)])",
+    "a file read by exec": "import sys\nif (child := os.fork()) == 0:\n"
+    "    os.dup2(os.open('mine', os.O_CREAT | os.O_WRONLY), 1)\n"
+    "    asked = f'print(open({str(FILE)!r}).read())'\n"
+    "    os.execv(sys.executable, [sys.executable, '-S', '-c', asked])\n"
+    "os.waitpid(child, 0)\nif not os.path.getsize('mine'): raise OSError('nothing was read')",
     "a folder listed": "os.listdir(FOLDER)",
     "a folder above listed": "os.listdir(FOLDER.parent)",
     "the root listed": "os.listdir('/')",
@@ -169,6 +173,8 @@ AMOUNTS = {
     "memory of six processes": "children(6, lambda: bytearray(b'x' * (100 << 20)))",
     "shared memory of six processes": "children(6, shared)",
     "shared memory of one": "held = [shared() for _ in range(6)]",
+    "memory of six processes that hide it": "children(6, lambda: (libc.prctl(4, 0, 0, 0, 0),"
+    " bytearray(b'x' * (100 << 20))))",
     "memory of one": "held = bytearray(600 << 20)",
     "sixty processes": "children(60, int)",
     "sixty daemons": "children(60, os.setsid)",
@@ -178,7 +184,9 @@ AMOUNTS = {
     "a long file": "open('long', 'wb').write(bytes(1 << 25))",
     "a long file without bytes": "open('long', 'wb').truncate(1 << 25)",
     "many files": "for n in range(5000): open(str(n), 'w').close()",
-    "many descriptors": "held = [os.dup(0) for _ in range(300)]",
+    "many descriptors": "held = [os.dup(0) for _ in range(100)]",
+    "memory lent to a pipe": "lent = ctypes.create_string_buffer(b'x')\n"
+    "call('vmsplice', os.pipe()[1], (ctypes.c_uint64 * 2)(ctypes.addressof(lent), 1), 1, 0)",
     "a queue": "call('msgget', 0, 0o1600)",
     "a queue with a name": "call('mq_open', b'attnbook', os.O_CREAT | os.O_RDWR, 0o600, 0)",
     "a counter": "call('semget', 0, 1, 0o1600)",

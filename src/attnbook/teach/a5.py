@@ -29,6 +29,7 @@ __all__ = [
 
 Answer = Callable[..., Any]
 HIDDEN = -torch.inf
+LONGEST = 1000  # tokens that an answer may ask about at once
 
 
 @check({"n": 12, "length": 4}, {"n": 9, "length": 1})
@@ -133,7 +134,10 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
 
     def scores(tokens: Any) -> Tensor:
         """Of the next token, by all so far."""
-        *before, last = torch.as_tensor(tokens).long().reshape(-1).tolist()
+        ids = torch.as_tensor(tokens)
+        if ids.numel() > LONGEST:
+            raise ValueError(f"tokens must be at most {LONGEST}, got {ids.numel()}")
+        *before, last = ids.long().reshape(-1).tolist()
         return table[sum((i + 1) * token for i, token in enumerate(before)) % vocab, last]
 
     def greedy(pick: Callable[[Tensor], Tensor], seen: int = 99) -> list[int]:

@@ -22,6 +22,8 @@ from attnbook.teach.judging import AnswerError, kind
 from attnbook.teach.wire import GoneError, Remote, simple
 
 PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent)
+# What stands around an answer: `display`, magics and calls of what it was handed.
+AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
 SHOWN = 2000  # letters of what an answer prints
 
 
@@ -114,7 +116,9 @@ class _Asked:
         """What to raise in place of an error, so that no line of a check is shown."""
         if isinstance(error, AnswerError):
             return AnswerError(str(error))
-        if isinstance(error, Exception) and error is not self.raised:
+        if isinstance(error, Exception) and not (
+            error is self.raised or isinstance(error, GoneError)
+        ):
             return AnswerError(
                 f"{self.name}: the check could not use your answer: {type(error).__name__}: {error}"
             )
@@ -157,7 +161,7 @@ class _Watch(TorchFunctionMode):
         """What `sys.setprofile` calls."""
         code = frame.f_code
         file = code.co_filename
-        if self.on and event == "call" and file.startswith(PACKAGE) and file != __file__:
+        if self.on and event == "call" and file.startswith(PACKAGE) and file not in AROUND:
             name = Path(file).stem if code.co_name.startswith("<") else code.co_name
             self.called.append(f"attnbook's {name}")
 

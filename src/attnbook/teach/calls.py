@@ -18,6 +18,7 @@ CALLS = {  # numbers on x86_64 and aarch64; the first has two calls that the oth
     "mq_open": (240, 180),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
+    "vmsplice": (278, 75),
     # keys
     "add_key": (248, 217),
     "request_key": (249, 218),

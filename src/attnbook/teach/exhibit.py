@@ -23,6 +23,7 @@ TEXT, PICTURE, ALL = 20_000, 3_000_000, 12_000_000  # letters of a text, bytes o
 PIECE, PIXELS = 200, 40_000_000  # bytes around a piece, and the most of a picture
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of a terminal
 INLINE = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]{40,})")
+UNCLOSED = re.compile("<(?![^<>]*>)")  # no tag: a parser would look for its end again and again
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 PLAIN = "table thead tbody tr th td p br ul ol li b strong i em code pre sub sup".split()
 INSTEAD = {"div": "p"} | {f"h{n}": "p" for n in range(1, 7)}
@@ -157,7 +158,7 @@ def _joined(text: Any) -> str:
 def harmless(source: str) -> str:
     """HTML of which only tags of `PLAIN` stay, without attributes, each of them closed."""
     parser = _Plain()
-    parser.feed(source)
+    parser.feed(UNCLOSED.sub("&lt;", source))
     parser.close()
     return "".join([*parser.said, *(f"</{tag}>" for tag in reversed(parser.open))])
 

@@ -30,6 +30,8 @@ from attnbook.teach.submission import Reference, reference
 from attnbook.teach.walls import WALLS, Stood, WallError, admitted
 from attnbook.teach.wire import GoneError
 
+ROOM = 4 << 30  # bytes that the checks may take, whatever an answer hands them
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -47,6 +49,10 @@ def _worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent hears it
     torch.set_num_threads(1)
     follow()
+    if sys.platform == "linux":
+        from attnbook.teach import cage  # which Windows cannot import
+
+        cage.bound(ROOM)
 
 
 def _close() -> None:

@@ -156,28 +156,6 @@ def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | Non
     return float(got)
 
 
-def refuses(function: Callable[..., Any], *args: Any, name: str, words: str, **more: Any) -> None:
-    """A function must raise a ValueError.
-
-    Args:
-        function, args, more: what is called.
-        name: of the function.
-        words: why it should refuse.
-
-    Raises:
-        AnswerError: if it raises nothing, or another error.
-    """
-    try:
-        function(*args, **more)
-    except ValueError:
-        return
-    except Exception as error:
-        if kind(error) == "ValueError":
-            return
-        raise AnswerError(f"{name} must raise a ValueError {words}, got a {kind(error)}") from None
-    raise AnswerError(f"{name} must raise a ValueError {words}, it raised nothing")
-
-
 def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) -> None:
     """Say that an answer is right, and some of its numbers, as every machine prints them.
 

@@ -19,6 +19,7 @@ from attnbook.teach.calls import CLONE, CLONE_3, MACHINES, NEW_MOUNTS, NEW_USER,
 
 SOON = 5.0  # seconds until what watches a process from outside has seen it, on a busy machine
 LIBC = ctypes.CDLL(None, use_errno=True)
+DUMPABLE = 4  # of prctl: at 0, others cannot read what memory a process has
 SHARE_FILES = 0x200  # of clone: with a new namespace it is refused, so that no child is made
 
 
@@ -120,9 +121,13 @@ def calls() -> list[str]:
 
 
 def _children(count: int, task: Callable[[], Any]) -> int:
-    """So many processes that do something, and are there for a while; how many were made."""
+    """So many processes that do something, and are there for a while; how many were made.
+
+    Raises:
+        OSError: if the system makes no more for another reason than their number.
+    """
     made = 0
-    with suppress(OSError):
+    try:
         for _ in range(count):
             if os.fork() == 0:
                 with suppress(BaseException):
@@ -131,14 +136,18 @@ def _children(count: int, task: Callable[[], Any]) -> int:
                     del held
                 os._exit(0)
             made += 1
+    except OSError as error:
+        if error.errno != errno.EAGAIN:  # what the wall says
+            raise
     time.sleep(SOON)  # what watches ends this process meanwhile
     return made
 
 
 def memory(most: int, count: int) -> list[str]:
-    """Hold a little more than `most` bytes, in `count` processes, private and shared memory."""
+    """Hold more than `most` bytes, private and shared, in `count` processes that hide them."""
 
     def hold() -> Any:
+        LIBC.prctl(DUMPABLE, 0, 0, 0, 0)
         private, shared = (bytearray(b"x" * (most // count)), mmap.mmap(-1, most // count))
         shared.write(private)
         return private, shared

@@ -14,21 +14,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
+import attnbook
 from attnbook import files
 from attnbook.teach.report import Graded, Mark, feedback
 from attnbook.teach.submission import Reference
 
+PACKAGE = Path(attnbook.__file__).parent
+
 
 def digest(terms: object, note: str, *paths: Path) -> str:
-    """What a result depends on: the time, the notebooks, and the checks and the grader itself.
+    """What a result depends on: the time, the notebooks, all of this package, and torch's version.
 
     Args:
         terms: what holds for all, as the seconds of a cell.
         note: what is known about the choice of the file.
         paths: of the notebooks.
     """
-    seen = hashlib.sha256(f"{terms} {note}".encode("utf-8", "surrogateescape"))
-    for path in [*paths, *sorted(Path(__file__).parent.glob("*.py"))]:
+    seen = hashlib.sha256(f"{terms} {note} {torch.__version__}".encode("utf-8", "surrogateescape"))
+    for path in [*paths, *sorted(PACKAGE.rglob("*.py"))]:
         seen.update(b"\0" + os.fsencode(path))
         with suppress(OSError):  # a file that nobody may read is refused later
             if not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28:

@@ -90,7 +90,6 @@ def _live(line: socket.socket, limits: dict[str, Any]) -> None:
             "has": lambda name: name in names,
             "call": lambda function, args, more: function(*args, **more),
             "watch": watched,
-            "attribute": getattr,
         }
         wire.Peer(line, commands).serve()
     finally:

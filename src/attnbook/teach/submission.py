@@ -15,7 +15,13 @@ LARGEST = 20_000_000  # bytes of a notebook
 BLANK, UNSOLVED = "YOUR ANSWER HERE", "raise NotImplementedError()"  # what nbgrader puts
 HIDDEN = re.compile("### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS", re.DOTALL)
 HEADING = re.compile(r"#+ *(.+?) *(\(\d[^()]*\))? *$", re.MULTILINE)  # and its points and minutes
-TARGET = re.compile(r"\]\([^)\s]*\)|\s+")  # of a link, which is another on the site
+TARGET = re.compile(r"\]\([^()\s]*\)|\s+")  # of a link, which is another on the site
+DOOR = re.compile(  # with what a notebook begins: the repository's, or one from the site
+    r"import attnbook  # missing\?[^\n]*"
+    r"|try:\n    import attnbook\nexcept ImportError:[^\n]*\n"
+    r"(    %pip install[^\n]*\n    import attnbook"
+    r"|    raise ImportError\(\n        \"get [^\n]*\n        'and install[^\n]*\n    \) from None)"
+)
 RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its names
 
 
@@ -200,7 +206,8 @@ def work(cells: list[Cell], known: Reference) -> dict[str, list[Cell]]:
                 cell.source.strip() == HIDDEN.sub("", checks[cell.name]).strip(),
             )
         elif cell.name in known.given:
-            given = cell.code and cell.name not in seen  # the first cell may be another edition's
+            wanted = _inside(known.given[cell.name])
+            given = cell.code and cell.name not in seen and _inside(cell.source) == wanted
         else:
             given = text in known.texts
         seen.add(cell.name)
@@ -242,6 +249,11 @@ def defined(source: str) -> list[str]:
 def _used(source: str) -> set[str]:
     """The names that a check asks for."""
     return {node.id for node in ast.walk(ast.parse(python(source))) if isinstance(node, ast.Name)}
+
+
+def _inside(source: str) -> str:
+    """A given cell without its first lines, which each edition of a notebook has its own of."""
+    return DOOR.sub("", source, count=1).strip() if DOOR.match(source) else source.strip()
 
 
 def _words(source: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from attnbook.teach.student import Limits, Nursery, Student
-from attnbook.teach.wire import GoneError, RaisedError
+from attnbook.teach.wire import ENDED, GoneError, RaisedError
 
 WALLS = {
     "network": "no network, and no service of this machine",
@@ -141,7 +141,8 @@ def _probed(name: str, student: Student, aims: "Decoys", course: list[str]) -> l
     except RaisedError as error:
         through = [f"its probe raised {error}"]
     except GoneError as why:
-        through = [] if name in ENDING else [f"its probe ended: {why}"]
+        held = name in ENDING and str(why) == ENDED
+        through = [] if held else [f"its probe ended: {why}"]
     if name == "processes":
         with suppress(subprocess.TimeoutExpired):
             aims.process.wait(0.2)

@@ -67,7 +67,7 @@ def simple(value: Any) -> Any:
 
 
 class Remote:
-    """An object of the other side, known by its number. It can be called, and has some attributes.
+    """An object of the other side, known by its number. It can be called, and has no attributes.
 
     It is no tensor and no number, whatever its owner says: it compares, adds and converts as any
     strange object does, so that no check can take its word.
@@ -84,9 +84,7 @@ class Remote:
         return self._peer.ask("watch", self, list(args), more, list(own))
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ATTRIBUTES:
-            raise AttributeError(f"a {self.kind} of the student has no {name} here")
-        return self._peer.ask("attribute", self, name)
+        raise AttributeError(f"a {self.kind} of the student has no {name} here")
 
     def __bool__(self) -> bool:
         raise TypeError(f"a {self.kind} is neither true nor false")
@@ -100,13 +98,6 @@ def _line(error: BaseException) -> str:
         if name in linecache.cache and name.startswith("<"):
             found = f" (line {number}: {linecache.getline(name, number).strip()[:200]})"
     return found
-
-
-# What a check may ask of an object: it is a module, a state, or a result with names.
-ATTRIBUTES = {
-    *("eval", "train", "forward", "step", "start", "generate", "sample", "encode", "decode"),
-    *("load_state_dict", "state_dict", "tokens", "scores", "logp", "loss", "weights"),
-}
 
 
 class Peer:
