@@ -20,8 +20,7 @@ export function summon({ model, root, status, ready }) {
       engine = start(ENGINE); // while the weights are on their way
       model.on("msg:custom", hear);
     }
-    const onPage = root.closest("[data-attnbook-page]"); // there no kernel is missed: a slow line takes its time
-    if (!onPage) missed = setTimeout(() => give("No kernel answers. Run the cell to ask the model yourself."), PATIENCE);
+    missed = setTimeout(() => give("No kernel answers. Run the cell to ask the model yourself."), PATIENCE);
     model.send({ weights: model.get("weights") });
   }
   async function hear({ weights, error }, [view] = []) {
