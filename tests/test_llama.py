@@ -161,7 +161,8 @@ def test_what_was_read_can_be_trained_saved_and_read_again(tmp_path: Path) -> No
     before = (tmp_path / "model.safetensors").read_bytes()
     model, fresh = load_llama(tmp_path), load_llama(tmp_path)
     tokens = torch.randint(13, (2, 5))
-    model.generate(tokens, 3)  # what it remembers does not stand in the way of training
+    every = torch.ones(2, 5, dtype=torch.bool)
+    model.generate(tokens, 3, mask=every)  # what it remembers does not stand in the way of training
 
     def run(model: TransformerDecoder) -> list[float]:
         hooks = [Checkpoint(tmp_path / "checkpoint.safetensors", every=1)]

@@ -255,7 +255,8 @@ def test_the_wheel_made_from_the_sdist_has_every_table(tmp_path):
         f"attnbook/table_files/{name}" for name in tables
     }
     package = ROOT / "src"
-    code = {str(path.relative_to(package)) for path in package.rglob("*.*") if path.is_file()}
+    files = (package / "attnbook").rglob("*.*")
+    code = {str(path.relative_to(package)) for path in files if path.is_file()}
     assert {name for name in code if "__pycache__" not in name} <= names
 
 
