@@ -96,7 +96,7 @@ SHOWN = """async (view) => {
   for (const fold of view.querySelectorAll("details")) fold.open = true;
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   for (let n = 0; n < 2; n++) await frame(); // a table is filled when it is unfolded
-  const set = (e) => e.ariaPressed ?? (e.type === "checkbox" ? e.checked : e.value);
+  const set = (e) => e.getAttribute("aria-pressed") ?? (e.type === "checkbox" ? e.checked : e.value);
   const found = [...view.querySelectorAll("input, select, [aria-pressed]")].map(set);
   const texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
   const seen = { opacityProperty: true, visibilityProperty: true }; // a pointer's label is not

@@ -63,7 +63,7 @@ def assert_off(diagram: Locator, part: str, runs: list[dict[str, Any]] = RUNS, n
     readout = diagram.locator(".attn-readout").text_content()
     assert readout == diagram_says(runs, part, n)
     buttons = diagram.locator("[aria-pressed]").evaluate_all(
-        "(all) => all.map((e) => [e.dataset.part, e.ariaPressed, e.tagName])"
+        "(all) => all.map((e) => [e.dataset.part, e.getAttribute('aria-pressed'), e.tagName])"
     )
     parts = {run["off"][0] for run in runs[1:]}
     assert {name: pressed for name, pressed, _ in buttons} == {
