@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.masks import causal_mask
-from attnbook.recording import recorded
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.masks import causal_mask
+from attnbook.model.recording import recorded
 
 N, D_MODEL, N_HEADS = 2048, 256, 8
 EQUAL, FASTER, MEMORY = 1e-5, 3, 0.1

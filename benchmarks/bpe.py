@@ -17,8 +17,8 @@ from typing import Any
 from tokenizers import ByteLevelBPETokenizer
 
 from attnbook import assets
-from attnbook.speeches import speeches
-from attnbook.tokenizers import BytePair
+from attnbook.text.speeches import speeches
+from attnbook.text.tokenizers import BytePair
 
 SIZE, VOCAB_SIZE, PAIRS, BAR, MEGABYTES = 5_000_000, 1000, 5, 3.0, 1.0
 OPTIONS: dict[str, Any] = {"vocab_size": VOCAB_SIZE - 1, "show_progress": False}

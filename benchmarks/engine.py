@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Browser, Page
 
-from attnbook.widgets import MaskedWords, Playground
+from attnbook.web import MaskedWords, Playground
 from benchmarks._chromium import chromium, serve
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 

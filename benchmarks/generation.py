@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from attnbook.pretrained import load_gpt2
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.weights.pretrained import load_gpt2
 
 BAR, PAIRS, PROMPT, NEW, TIE = 1.5, 9, 8, 200, 1e-4
 SIZES = {  # layers, heads, size of vectors, vocabulary: the book's, and 25 million parameters

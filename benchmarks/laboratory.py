@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 from playwright.sync_api import Browser
 
-from attnbook.widgets import Laboratory
+from attnbook.web import Laboratory
 from benchmarks._chromium import chromium, serve
 from benchmarks.engine import LONG_TASKS
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book

@@ -2,15 +2,14 @@
 
 python -m benchmarks.recipe [TEXT] [--seconds 150] [--threads 2] [--seed 0]
 
-The known recipe is `attnbook/recipes/known.toml`, nanoGPT's for a processor: 4 layers, 4 heads, 128
-wide, characters, 64 of them at a time, 12 rows, 2,000 updates. It runs as it is, and then as long
-as the seconds last; ours is `small.toml`, in the same seconds, which include its tokenizer. What
-fills the seconds takes its learning rate by the share of them that has passed since its first
-update, and stops when all have, however fast or busy the machine is. Each learns from the first
-nine tenths of the text. Each is scored by one function on all of the last tenth: the nats that it
-needs, a character of the text, with its own context. Bar: at most as many parameters as the known
-recipe, and at most 1.58 / 1.89 of its nats.
-"""
+The known recipe is `attnbook/learn/recipes/known.toml`, nanoGPT's for a processor: 4 layers, 4
+heads, 128 wide, characters, 64 of them at a time, 12 rows, 2,000 updates. It runs as it is, and
+then as long as the seconds last; ours is `small.toml`, in the same seconds, which include its
+tokenizer. What fills the seconds takes its learning rate by the share of them that has passed since
+its first update, and stops when all have, however fast or busy the machine is. Each learns from the
+first nine tenths of the text. Each is scored by one function on all of the last tenth: the nats
+that it needs, a character of the text, with its own context. Bar: at most as many parameters as the
+known recipe, and at most 1.58 / 1.89 of its nats. """
 
 import argparse
 import sys
@@ -24,12 +23,13 @@ from math import inf
 
 import torch
 
-from attnbook.corpus import join, nats, windows
-from attnbook.settings import read_settings
-from attnbook.token_files import documents, make_tokenizer
-from attnbook.train import next_token_loss, optimizer_of, schedule_of
-from attnbook.training import Run, train
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn.bits import nats
+from attnbook.learn.engine import next_token_loss, optimizer_of, schedule_of
+from attnbook.learn.loop import Run, train
+from attnbook.learn.settings import read_settings
+from attnbook.learn.token_files import documents, make_tokenizer
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.corpus import join, windows
 
 BAR = 1.58 / 1.89
 FINE = 10_000  # updates of the schedule that is read off by the clock

@@ -23,14 +23,14 @@ from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
 from attnbook import assets
-from attnbook.pretrained import load_smollm2
+from attnbook.weights.pretrained import load_smollm2
 
 SECONDS, MEGABYTES, LOGITS, RATIO, STRETCH = 10, 1200, 1e-3, 1.0, 1.5
 PAIRS, NEW, PROMPT = 7, 60, "Once upon a time"
 LOAD = """if True:
     import resource, sys, time
     import torch
-    from attnbook.pretrained import load_smollm2
+    from attnbook.weights.pretrained import load_smollm2
     begin = time.perf_counter()
     load_smollm2(getattr(torch, sys.argv[1]))
     seconds = time.perf_counter() - begin

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.block import Block
-from attnbook.config import TINY, TransformerConfig
-from attnbook.masks import padding_mask
-from attnbook.positions import SinusoidalPositions
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.block import Block
+from attnbook.model.config import TINY, TransformerConfig
+from attnbook.model.masks import padding_mask
+from attnbook.model.positions import SinusoidalPositions
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Vocabulary
 
 VOCAB, EQUAL, BAR, PAIRS = Vocabulary(map(str, range(37))), 1e-5, 1.0, 31
 MODERN = {

@@ -15,7 +15,7 @@ import nbformat
 import numpy as np
 from playwright.sync_api import Browser
 
-from attnbook.widgets import AttentionHeatmap
+from attnbook.web import AttentionHeatmap
 from benchmarks._chromium import chromium, serve
 from tests.helpers.minibook import ROOT, build_book, notebook_of, write_mini_book
 

@@ -1,13 +1,13 @@
 // node --test tests/engine.test.mjs: the engine in the page, part by part. tests/test_engine.py holds it to PyTorch.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { erf } from "../src/attnbook/widgets/engine/activations.js";
-import { start } from "../src/attnbook/widgets/engine/client.js";
-import { distances, slopes } from "../src/attnbook/widgets/engine/positions.js";
-import { read } from "../src/attnbook/widgets/engine/safetensors.js";
-import * as tensors from "../src/attnbook/widgets/engine/tensors.js";
-import { causal } from "../src/attnbook/widgets/engine/transformer.js";
-import { pieces, wordsOf } from "../src/attnbook/widgets/engine/wordpiece.js";
+import { erf } from "../src/attnbook/web/engine/activations.js";
+import { start } from "../src/attnbook/web/engine/client.js";
+import { distances, slopes } from "../src/attnbook/web/engine/positions.js";
+import { read } from "../src/attnbook/web/engine/safetensors.js";
+import * as tensors from "../src/attnbook/web/engine/tensors.js";
+import { causal } from "../src/attnbook/web/engine/transformer.js";
+import { pieces, wordsOf } from "../src/attnbook/web/engine/wordpiece.js";
 
 const tensor = (data, shape) => ({ data: Float32Array.from(data), shape });
 const close = (got, want, slack = 1e-6) => {

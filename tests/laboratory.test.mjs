@@ -1,12 +1,12 @@
 // node --test tests/laboratory.test.mjs: tasks, chance, and the ledger. tests/test_engine_training.py holds training to PyTorch.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { generator, hash } from "../src/attnbook/widgets/engine/random.js";
-import { heldOut, makeTask } from "../src/attnbook/widgets/engine/tasks.js";
-import { backward, gradient, pass, room } from "../src/attnbook/widgets/engine/tape.js";
-import * as tensors from "../src/attnbook/widgets/engine/tensors.js";
-import { band, changes, csv, progressOf, rival, score, since, told, verdict } from "../src/attnbook/widgets/laboratory_ledger.js";
-import { called, choices, settled } from "../src/attnbook/widgets/laboratory_settings.js";
+import { generator, hash } from "../src/attnbook/web/engine/random.js";
+import { heldOut, makeTask } from "../src/attnbook/web/engine/tasks.js";
+import { backward, gradient, pass, room } from "../src/attnbook/web/engine/tape.js";
+import * as tensors from "../src/attnbook/web/engine/tensors.js";
+import { band, changes, csv, progressOf, rival, score, since, told, verdict } from "../src/attnbook/web/laboratory/ledger.js";
+import { called, choices, settled } from "../src/attnbook/web/laboratory/settings.js";
 
 const TABLE = "one=eins\ntwenty one=ein und zwanzig\nforty two=zwei und vierzig\n" + Array.from({ length: 40 }, (_, n) => `n${n}=m${n}`).join("\n");
 const spelt = (task, ids) => ids.map((id) => task.tokens[id]);

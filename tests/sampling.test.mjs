@@ -1,8 +1,8 @@
-// node --test tests/sampling.test.mjs: how the page draws. tests/test_draws.py holds it to attnbook.sampling.
+// node --test tests/sampling.test.mjs: how the page draws. tests/test_draws.py holds it to attnbook.model.sampling.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { generator, uniform } from "../src/attnbook/widgets/engine/random.js";
-import { fall, leave, ranked } from "../src/attnbook/widgets/engine/sampling.js";
+import { generator, uniform } from "../src/attnbook/web/engine/random.js";
+import { fall, leave, ranked } from "../src/attnbook/web/engine/sampling.js";
 
 const OFF = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 const falling = (logits) => Float64Array.from(ranked(logits), (id) => logits[id]);

@@ -2,7 +2,7 @@
 // PyTorch.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as sheet from "../src/attnbook/widgets/sheet.js";
+import * as sheet from "../src/attnbook/web/shared/sheet.js";
 
 const given = (more = {}) => ({ // three words, d = 2, d_k = 4, d_v = 1
   x: [[1, 0.5], [-1, 2], [0, 1]], w_q: [[1, 0, 2, -1], [0, 1, 1, 1]], w_k: [[2, 1, 0, 0], [1, 1, -1, 3]],

@@ -5,8 +5,8 @@ from itertools import product
 
 import pytest
 
-from attnbook.agreement import FORMS, NOUNS, VERBS, Pair, pairs
-from attnbook.pretrained import sotu_gpt
+from attnbook.text.agreement import FORMS, NOUNS, VERBS, Pair, pairs
+from attnbook.weights.pretrained import sotu_gpt
 
 SINGULAR, PLURAL = ({f" {verb[i]}" for verb in VERBS} for i in (0, 1))
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook import attention as attention_module
-from attnbook.attention import MultiHeadAttention, ScoredAttention, attend, combine
-from attnbook.masks import causal_mask, masked_softmax, padding_mask
-from attnbook.positions import Alibi, RelativePositions, Rotary, ScorePositions
-from attnbook.recording import recorded
-from attnbook.scores import AdditiveScore
+from attnbook.model import attention as attention_module
+from attnbook.model.attention import MultiHeadAttention, ScoredAttention, attend, combine
+from attnbook.model.masks import causal_mask, masked_softmax, padding_mask
+from attnbook.model.positions import Alibi, RelativePositions, Rotary, ScorePositions
+from attnbook.model.recording import recorded
+from attnbook.model.scores import AdditiveScore
 
 STRANGE = (torch.nan, torch.inf, -torch.inf)
 PATHS = pytest.mark.parametrize("stepwise", [False, True], ids=["fused", "stepwise"])

@@ -12,8 +12,8 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.widgets import AttentionSheet, _source
-from attnbook.widgets.attention_sheet import INPUTS, LOOKS, MOST
+from attnbook.web import AttentionSheet, _source
+from attnbook.web.attention_sheet.widget import INPUTS, LOOKS, MOST
 
 SHEET = Path(_source.__file__).parent / "sheet.js"
 RUN = """

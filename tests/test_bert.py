@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from attnbook.bert import Bert, Classifier, SpanFinder, Tagger, mask_tokens, pack
-from attnbook.config import BERT, BERT_LARGE
-from attnbook.tokenizers import SPECIAL, WordPiece
-from attnbook.training import train
-from attnbook.vocabulary import IGNORED
+from attnbook.learn.loop import train
+from attnbook.model.bert import Bert, Classifier, SpanFinder, Tagger, mask_tokens, pack
+from attnbook.model.config import BERT, BERT_LARGE
+from attnbook.text.tokenizers import SPECIAL, WordPiece
+from attnbook.text.vocabulary import IGNORED
 from tests.helpers.parity import close, randomise
 
 TOKENIZER = WordPiece([*"ab", *SPECIAL, *"cdefgh"])  # special tokens stand in the middle

@@ -18,9 +18,9 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRotaryEmbedding
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RotaryEmbedding
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.block import Block, FeedForward
-from attnbook.config import (
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.block import Block, FeedForward
+from attnbook.model.config import (
     BERT,
     GPT_2,
     LLAMA_3,
@@ -30,8 +30,8 @@ from attnbook.config import (
     VASWANI_2017,
     TransformerConfig,
 )
-from attnbook.positions import Rotary
-from attnbook.recording import recorded
+from attnbook.model.positions import Rotary
+from attnbook.model.recording import recorded
 from tests.helpers.parity import BATCH, SMALL, SOURCE, TARGET, close, randomise
 
 WORDS = torch.ones(BATCH, SOURCE, dtype=torch.bool)

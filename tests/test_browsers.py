@@ -9,7 +9,7 @@ import pytest
 
 from tools.notebooks import ROOT
 
-SHIPPED = ["src/attnbook/widgets", "book/_ext", "book/_static"]
+SHIPPED = ["src/attnbook/web", "book/_ext", "book/_static"]
 NEWER = {
     "js": {  # lines, each with what is told of it
         "export const a = [2, 1].toSorted();": "ES2023 'Array.prototype.toSorted'",  # Firefox 115

@@ -8,12 +8,12 @@ import test_block
 import test_transformer
 import torch
 
-from attnbook import block, transformer
-from attnbook.bugs import ERRORS, patient
-from attnbook.config import TINY, TransformerConfig
-from attnbook.recording import recorded
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs
+from attnbook.model import block, transformer
+from attnbook.model.bugs import ERRORS, patient
+from attnbook.model.config import TINY, TransformerConfig
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Pairs
 from tests.helpers import translator as sound
 from tests.helpers.parity import SMALL
 

@@ -17,7 +17,7 @@ import traitlets
 import yaml
 from sphinx.errors import ConfigError
 
-from attnbook.widgets import AttentionHeatmap, _source
+from attnbook.web import AttentionHeatmap, _source
 from tests.helpers.minibook import ADDRESS, ROOT, STATE, build_book, notebook_of, write_mini_book
 
 PIXEL = (

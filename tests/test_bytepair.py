@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers
 
-from attnbook.speeches import speeches
-from attnbook.tokenizers import BytePair, Characters, stream
-from attnbook.tokenizers.bytepair import END, LETTERS
+from attnbook.text.speeches import speeches
+from attnbook.text.tokenizers import BytePair, Characters, stream
+from attnbook.text.tokenizers.bytepair import END, LETTERS
 from tests.helpers.texts import ODD, TEXT, sentences
 
 SMALL = [("h", "e"), ("Ġ", "t"), ("Ġt", "he"), ("l", "l"), ("Ã", "©")]

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbook.coding import TOTAL, bounds, compress, restore
-from attnbook.config import GPT_2, QWEN_3
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.coding import TOTAL, bounds, compress, restore
+from attnbook.model.config import GPT_2, QWEN_3
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.vocabulary import Vocabulary
 
 VOCAB = Vocabulary("abcde", pad="<end>", bos="<end>", eos="<end>")  # the end is 0
 SIZES: dict[str, Any] = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "d_head": 4}

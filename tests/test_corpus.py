@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.config import TransformerConfig
-from attnbook.corpus import bits_per_byte, join, nats, windows
-from attnbook.tokenizers import BytePair, Characters
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn.bits import bits_per_byte, nats
+from attnbook.model.config import TransformerConfig
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.corpus import join, windows
+from attnbook.text.tokenizers import BytePair, Characters
 
 TOKENIZER = Characters("abc")
 END = TOKENIZER.vocab.eos

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attnbook.costs import step_cost
-from attnbook.widgets import CostCalculator, _source
-from attnbook.widgets.cost_calculator import COUNTS, MOST, STORE, WIDTHS, scaled, timed
+from attnbook.model.costs import step_cost
+from attnbook.web import CostCalculator, _source
+from attnbook.web.cost_calculator.widget import COUNTS, MOST, STORE, WIDTHS, scaled, timed
 
 SMALL = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
 LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}

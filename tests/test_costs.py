@@ -5,12 +5,12 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.config import TransformerConfig
-from attnbook.costs import StepCost, most_bytes, operations, step_cost
-from attnbook.recording import recorded
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.config import TransformerConfig
+from attnbook.model.costs import StepCost, most_bytes, operations, step_cost
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 
 
 def test_operations_of_a_transformer_are_those_of_the_formula():

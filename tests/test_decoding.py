@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.config import TransformerConfig
-from attnbook.decoding import beam_search, pick
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers
-from attnbook.training import train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Vocabulary
+from attnbook.learn.loop import train
+from attnbook.learn.metrics import evaluate
+from attnbook.model.config import TransformerConfig
+from attnbook.model.decoding import beam_search, pick
+from attnbook.model.transformer import Transformer
+from attnbook.text.number_words import Numbers
+from attnbook.text.vocabulary import Vocabulary
 
 NUMBERS, CONFIG = Numbers(3), TransformerConfig(12, 3, 20, 2)
 SOURCE_PAD, TARGET = NUMBERS.source_vocab.pad, NUMBERS.target_vocab

@@ -11,12 +11,12 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from attnbook.int8 import load_int8
-from attnbook.pretrained import sotu_gpt
-from attnbook.sampling import Sampling
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import DecodingBench
+from attnbook.model.sampling import Sampling
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.web import DecodingBench
+from attnbook.weights.int8 import load_int8
+from attnbook.weights.pretrained import sotu_gpt
 from tests.helpers.engine import LIVE, node
 from tests.helpers.tiny_gpt import CONFIG, tiny_gpt
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnbook.token_files import digest, documents, make_tokenizer, read_tokens, write_tokens
-from attnbook.tokenizers import SPECIAL, BytePair, Characters, WordPiece, bytepair, stream
-from attnbook.tokenizers.bytepair import END, whole_words
+from attnbook.learn.token_files import digest, documents, make_tokenizer, read_tokens, write_tokens
+from attnbook.text.tokenizers import SPECIAL, BytePair, Characters, WordPiece, bytepair, stream
+from attnbook.text.tokenizers.bytepair import END, whole_words
 
 NAMES = (END, "<|to be|>", "<| |>", "a b")
 SMALL = [("a", "b"), ("Ġ", "b"), ("<", "|"), ("e", "n")]

@@ -223,8 +223,8 @@ def test_every_notebook_begins_with_the_neutral_line() -> None:
         ("[pretrained]", "from attnbook import pretrained", True),
         ("", "from bertviz import head_view", False),
         ("", "from attnbook import pretrained", False),
-        ("", "from attnbook.pretrained import minilm", False),
-        ("", "import attnbook.pretrained", False),
+        ("", "from attnbook.weights.pretrained import minilm", False),
+        ("", "import attnbook.weights.pretrained", False),
         ("[pretraned]", "import gguf", False),
     ],
 )

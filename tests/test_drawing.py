@@ -10,8 +10,8 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from attnbook import drawing
-from attnbook.drawing import (
+from attnbook.show import drawing
+from attnbook.show.drawing import (
     DEEPEST,
     FAINTEST,
     ROLES,
@@ -31,10 +31,10 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.lettering import text_width
-from attnbook.picture import Picture
-from attnbook.plots import ROLES as COLOURS
-from attnbook.widgets import Drawing, Step, _source
+from attnbook.show.lettering import text_width
+from attnbook.show.picture import Picture
+from attnbook.show.plots import ROLES as COLOURS
+from attnbook.web import Drawing, Step, _source
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["<script>alert(1)</script>", "\"a\" & 'b'", "שלום", "👩‍👧", "a\x00b\x1b", "", "]]>"]

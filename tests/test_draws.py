@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.int8 import load_int8
-from attnbook.sampling import GREEDY, PLAIN, Sampling, draw, repetition_penalty, uniform
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.sampling import GREEDY, PLAIN, Sampling, draw, repetition_penalty, uniform
+from attnbook.model.transformer import TransformerDecoder
 from attnbook.walks import one_draw
-from attnbook.widgets import DecodingBench, Playground
+from attnbook.web import DecodingBench, Playground
+from attnbook.weights.int8 import load_int8
 from tests.helpers.engine import LIVE, node
 from tests.helpers.tiny_gpt import tiny_gpt
 

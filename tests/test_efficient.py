@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnbook import efficient
-from attnbook.attention import attend
-from attnbook.efficient import linear_attention, linear_attention_step, window_attention
-from attnbook.masks import causal_mask
+from attnbook.model import efficient
+from attnbook.model.attention import attend
+from attnbook.model.efficient import linear_attention, linear_attention_step, window_attention
+from attnbook.model.masks import causal_mask
 
 
 def vectors(n, *, n_key=None, seed=0, dtype=torch.float64):

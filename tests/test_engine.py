@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.bert import Bert, mask_tokens, pack
-from attnbook.block import Block
-from attnbook.config import BERT
-from attnbook.int8 import load_int8, save_int8
-from attnbook.number_words import number_pair
-from attnbook.recording import recorded
-from attnbook.tokenizers import WordPiece
-from attnbook.training import train
-from attnbook.transformer import Stack
-from attnbook.vocabulary import Sequences
-from attnbook.widgets._model_widget import FOLDER
+from attnbook.learn.loop import train
+from attnbook.model.bert import Bert, mask_tokens, pack
+from attnbook.model.block import Block
+from attnbook.model.config import BERT
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import Stack
+from attnbook.text.number_words import number_pair
+from attnbook.text.tokenizers import WordPiece
+from attnbook.text.vocabulary import Sequences
+from attnbook.web._model_widget import FOLDER
+from attnbook.weights.int8 import load_int8, save_int8
 from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -10,15 +10,15 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from attnbook.block import Block
-from attnbook.config import GPT_2
-from attnbook.int8 import save_int8
-from attnbook.number_words import number_pair
-from attnbook.recording import recorded
-from attnbook.tokenizers import BytePair
-from attnbook.training import train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Sequences
+from attnbook.learn.loop import train
+from attnbook.model.block import Block
+from attnbook.model.config import GPT_2
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.number_words import number_pair
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.vocabulary import Sequences
+from attnbook.weights.int8 import save_int8
 from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
 from tests.helpers.filters import FILTERS, warped
 

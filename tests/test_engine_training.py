@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.config import TransformerConfig
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import IGNORED, Vocabulary
-from attnbook.widgets import Laboratory
+from attnbook.model.config import TransformerConfig
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import IGNORED, Vocabulary
+from attnbook.web import Laboratory
 from tests.helpers.engine import array, node, same, shaken, written
 
 RUN = """

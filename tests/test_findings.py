@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from attnbook.metrics import evaluate, link_offsets
-from attnbook.number_words import Numbers, number_pair
-from attnbook.recording import recorded
-from attnbook.scores import AdditiveScore
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.training import train
+from attnbook.learn.loop import train
+from attnbook.learn.metrics import evaluate, link_offsets
+from attnbook.model.recording import recorded
+from attnbook.model.scores import AdditiveScore
+from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.text.number_words import Numbers, number_pair
 
 SEEDS = pytest.mark.parametrize("seed", range(3))
 

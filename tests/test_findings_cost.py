@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, glu, pad
 
-from attnbook.config import TransformerConfig
-from attnbook.efficient import linear_attention, window_attention
-from attnbook.speeches import VOCAB, windows
-from attnbook.tables import load
-from attnbook.training import Cosine, train
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn.loop import Cosine, train
+from attnbook.learn.tables import load
+from attnbook.model.config import TransformerConfig
+from attnbook.model.efficient import linear_attention, window_attention
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.speeches import VOCAB, windows
 from book.experiments import race
 from tests.helpers.repeats import repeats
 

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.positions import Rotary, SinusoidalPositions
-from attnbook.tasks import look_back
-from attnbook.training import train
+from attnbook.learn.loop import train
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.positions import Rotary, SinusoidalPositions
+from attnbook.text.tasks import look_back
 
 TAUGHT, FAR = 64, 256
 

@@ -6,14 +6,14 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.masks import causal_mask, masked_softmax, padding_mask
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers
-from attnbook.positions import LearnedPositions
-from attnbook.scores import DotScore
-from attnbook.seq2seq import LuongDecoder, Memory, Seq2Seq
-from attnbook.training import train
+from attnbook.learn.loop import train
+from attnbook.learn.metrics import evaluate
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.masks import causal_mask, masked_softmax, padding_mask
+from attnbook.model.positions import LearnedPositions
+from attnbook.model.scores import DotScore
+from attnbook.model.seq2seq import LuongDecoder, Memory, Seq2Seq
+from attnbook.text.number_words import Numbers
 
 pytestmark = pytest.mark.full
 SEEDS = pytest.mark.parametrize("seed", [1, 2])

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
-from attnbook.block import Block
-from attnbook.config import TINY, TransformerConfig
-from attnbook.norms import LayerNorm
-from attnbook.recording import recorded
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Vocabulary
+from attnbook.learn.loop import Cosine, train
+from attnbook.model.block import Block
+from attnbook.model.config import TINY, TransformerConfig
+from attnbook.model.norms import LayerNorm
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Vocabulary
 from book.experiments import blocks, norms, surface
 
 SEEDS = pytest.mark.parametrize("seed", range(3))

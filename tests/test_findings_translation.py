@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 import torch
 
-from attnbook.config import TINY
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
+from attnbook.learn.loop import Cosine, train
+from attnbook.learn.metrics import evaluate
+from attnbook.model.config import TINY
+from attnbook.model.transformer import Transformer
+from attnbook.text.number_words import Numbers
 
 TASK = Numbers(9)
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, pad
 
-from attnbook.config import GPT_1, QWEN_3, TransformerConfig
-from attnbook.gpt import (
+from attnbook.learn.loop import train
+from attnbook.model.config import GPT_1, QWEN_3, TransformerConfig
+from attnbook.model.gpt import (
     MARKS,
     Classifier,
     MultipleChoice,
@@ -19,10 +20,9 @@ from attnbook.gpt import (
     options,
     with_marks,
 )
-from attnbook.tokenizers import BytePair
-from attnbook.training import train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.vocabulary import Vocabulary
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "d_head": 4, "max_len": 16}
 CONFIGS = [

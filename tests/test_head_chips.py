@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attnbook.widgets import HeadChips
+from attnbook.web import HeadChips
 from tests.helpers.head_chips import HEADS, SIDE, N, options
 
 

@@ -10,11 +10,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from attnbook.bert import Bert, pack
-from attnbook.config import GPT_2, QWEN_3, TransformerConfig
-from attnbook.int8 import load_int8, quantize, said, save_int8
-from attnbook.tokenizers import SPECIAL, BytePair, WordPiece
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.bert import Bert, pack
+from attnbook.model.config import GPT_2, QWEN_3, TransformerConfig
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import SPECIAL, BytePair, WordPiece
+from attnbook.weights.int8 import load_int8, quantize, said, save_int8
 
 CONFIG = TransformerConfig(
     d_model=12,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attnbook.number_words import number_pair
-from attnbook.widgets import Laboratory
-from attnbook.widgets.laboratory import CHOICES
+from attnbook.text.number_words import number_pair
+from attnbook.web import Laboratory
+from attnbook.web.laboratory.widget import CHOICES
 from tests.helpers.laboratory import table
 
 

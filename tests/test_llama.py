@@ -18,14 +18,14 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers.utils import logging
 
-from attnbook.config import SMOLLM2
-from attnbook.pretrained import chat, load_llama, load_smollm2
-from attnbook.recording import recorded
-from attnbook.tokenizers import BytePair
-from attnbook.tokenizers.bytepair import LETTERS
-from attnbook.training import Checkpoint, train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import pad_batch
+from attnbook.learn.loop import Checkpoint, train
+from attnbook.model.config import SMOLLM2
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.tokenizers.bytepair import LETTERS
+from attnbook.text.vocabulary import pad_batch
+from attnbook.weights.pretrained import chat, load_llama, load_smollm2
 from tests.helpers.parity import close, randomise
 from tests.helpers.texts import ODD, TEXT, sentences
 from tests.helpers.weights import changed
@@ -364,7 +364,7 @@ def test_loading_smollm2_is_light_prints_nothing_and_asks_nobody(asset: Any) -> 
         def nobody(*args):
             raise AssertionError("the network was asked")
         socket.socket.connect = socket.getaddrinfo = nobody
-        from attnbook.pretrained import load_smollm2
+        from attnbook.weights.pretrained import load_smollm2
         warnings.simplefilter("error")
         most, over, process = 0, threading.Event(), psutil.Process()
         def watch():

@@ -10,10 +10,10 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attnbook.bert import pack
-from attnbook.int8 import load_int8
-from attnbook.recording import recorded
-from attnbook.widgets import MaskedWords, format_number
+from attnbook.model.bert import pack
+from attnbook.model.recording import recorded
+from attnbook.web import MaskedWords, format_number
+from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_bert import CONFIG, NAME, tiny_bert
 
 TEXT = "We must ask the peace of 貓 cats!"

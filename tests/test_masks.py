@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbook.masks import causal_mask, masked_softmax, padding_mask
+from attnbook.model.masks import causal_mask, masked_softmax, padding_mask
 
 
 def test_padding_mask_is_true_at_words():

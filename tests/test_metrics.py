@@ -3,13 +3,13 @@ import math
 import pytest
 import torch
 
-from attnbook.config import TransformerConfig
-from attnbook.decoding import Hypotheses
-from attnbook.metrics import evaluate, link_offsets
-from attnbook.number_words import Numbers, number_pair
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.learn.metrics import evaluate, link_offsets
+from attnbook.model.config import TransformerConfig
+from attnbook.model.decoding import Hypotheses
+from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.model.transformer import Transformer
+from attnbook.text.number_words import Numbers, number_pair
+from attnbook.text.vocabulary import Pairs, Vocabulary
 
 TASK = Numbers(4)
 VOCAB = TASK.target_vocab

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from attnbook.norms import LayerNorm, RMSNorm
+from attnbook.model.norms import LayerNorm, RMSNorm
 
 
 def by_hand(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from num2words import num2words
 
-from attnbook.number_words import (
+from attnbook.text.number_words import (
     MAX_DIGITS,
     Numbers,
     has_unsettled_german,

@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.config import TINY
-from attnbook.optimizers import AdamW, Muon
-from attnbook.training import Checkpoint, train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.learn.loop import Checkpoint, train
+from attnbook.learn.optimizers import AdamW, Muon
+from attnbook.model.config import TINY
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 
 VOCAB = Vocabulary("abcdefg")
 CONFIG = replace(TINY, d_model=12, n_heads=3, d_ff=20, positions="learned", max_len=9, tied=False)

@@ -9,10 +9,10 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from attnbook.int8 import load_int8
-from attnbook.sampling import temperature, top_k, top_p, uniform
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import MaskedWords, Playground
+from attnbook.model.sampling import temperature, top_k, top_p, uniform
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import MaskedWords, Playground
+from attnbook.weights.int8 import load_int8
 from tests.helpers.engine import node
 from tests.helpers.filters import FILTERS, warped
 from tests.helpers.tiny_bert import tiny_bert

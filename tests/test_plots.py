@@ -6,7 +6,7 @@ import pytest
 import torch
 from matplotlib.text import Annotation
 
-from attnbook.plots import bertviz_weights, label_lines, use_style
+from attnbook.show.plots import bertviz_weights, label_lines, use_style
 
 
 def test_line_names_do_not_overlap():

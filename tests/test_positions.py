@@ -8,9 +8,9 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.gptj.modeling_gptj import GPTJAttention
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.masks import causal_mask
-from attnbook.positions import (
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.masks import causal_mask
+from attnbook.model.positions import (
     Alibi,
     LearnedPositions,
     RelativePositions,
@@ -21,7 +21,7 @@ from attnbook.positions import (
     sinusoidal,
     tree_distance,
 )
-from attnbook.recording import recorded
+from attnbook.model.recording import recorded
 
 PLACES = torch.arange(11)[None]
 

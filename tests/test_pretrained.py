@@ -10,11 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnbook import pretrained
-from attnbook.bert import pack
-from attnbook.pretrained import load_bert, load_gpt2
-from attnbook.recording import recorded
-from attnbook.tokenizers import SPECIAL, BytePair
+from attnbook.model.bert import pack
+from attnbook.model.recording import recorded
+from attnbook.text.tokenizers import SPECIAL, BytePair
+from attnbook.weights import pretrained
+from attnbook.weights.pretrained import load_bert, load_gpt2
 from tests.helpers.parity import close, randomise
 from tests.helpers.weights import changed
 
@@ -332,7 +332,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 def test_our_classes_need_no_transformers(tmp_path: Path, kind: str) -> None:
     {"bert": saved, "gpt2": saved_gpt}[kind](tmp_path)
     script = (
-        f"import sys; from attnbook.pretrained import load_{kind}; load_{kind}(sys.argv[1])\n"
+        f"import sys; from attnbook.weights import load_{kind}; load_{kind}(sys.argv[1])\n"
         "print({'transformers', 'tokenizers'} & {*sys.modules})"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from attnbook import pretraining as module
-from attnbook.bert import Bert
-from attnbook.config import TransformerConfig
-from attnbook.pretraining import (
+from attnbook.learn import pretraining as module
+from attnbook.learn.loop import Checkpoint, train
+from attnbook.learn.pretraining import (
     NEGATIVES,
     Examples,
     Neighbours,
@@ -22,10 +21,11 @@ from attnbook.pretraining import (
     pretraining_loss,
     word_accuracy,
 )
-from attnbook.speeches import Speech, sentences, speeches
-from attnbook.tokenizers import SPECIAL, WordPiece
-from attnbook.training import Checkpoint, train
-from attnbook.vocabulary import IGNORED
+from attnbook.model.bert import Bert
+from attnbook.model.config import TransformerConfig
+from attnbook.text.speeches import Speech, sentences, speeches
+from attnbook.text.tokenizers import SPECIAL, WordPiece
+from attnbook.text.vocabulary import IGNORED
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Words of one letter, a sentence of one to four. A point would make an initial of the last.

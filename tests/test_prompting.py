@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbook.config import GPT_2
-from attnbook.prompting import Wording, next_logp
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.config import GPT_2
+from attnbook.model.prompting import Wording, next_logp
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 
 CONFIG = replace(GPT_2, d_model=12, n_heads=3, d_ff=20, n_layers=2, max_len=40, init_std=0.3)
 REVIEW = Wording("Review: {}\nSentiment:", (" negative", " positive"))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from attnbook.questions import check_yourself
-from attnbook.widgets import Question, Quiz
-from attnbook.widgets.quiz import which_wrote
+from attnbook.web import Question, Quiz
+from attnbook.web.quiz.questions import check_yourself
+from attnbook.web.quiz.widget import which_wrote
 from tools import notebooks
 
 CHAPTERS = sorted(path.stem for path in notebooks.every() if notebooks.is_chapter(path))
@@ -111,7 +111,7 @@ def test_a_chapter_ends_with_its_own_questions(chapter):
 
 
 def test_only_chapters_have_questions():
-    files = notebooks.ROOT.glob("src/attnbook/questions/*.toml")
+    files = notebooks.ROOT.glob("src/attnbook/web/quiz/chapters/*.toml")
     assert sorted(file.stem for file in files) == CHAPTERS
     with pytest.raises(ValueError, match="chapter must be one of '01_seq2seq'"):
         check_yourself("12_more")

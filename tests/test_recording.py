@@ -8,13 +8,13 @@ from torch import nn
 from transformers import BertConfig, BertModel
 from transformers.models.bert.modeling_bert import BertSelfAttention
 
-from attnbook.attention import MultiHeadAttention, ScoredAttention
-from attnbook.config import TransformerConfig
-from attnbook.recording import calls, recorded
-from attnbook.scores import AdditiveScore
-from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
-from attnbook.transformer import Transformer, TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.attention import MultiHeadAttention, ScoredAttention
+from attnbook.model.config import TransformerConfig
+from attnbook.model.recording import calls, recorded
+from attnbook.model.scores import AdditiveScore
+from attnbook.model.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.model.transformer import Transformer, TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 
 ENGLISH, GERMAN = Vocabulary("abcdefghi"), Vocabulary("ABCDEFGH")
 SOURCE = torch.tensor([[5, 6, 7, 8, 9], [4, 3, 0, 0, 0], [6, 6, 6, 0, 0]])

@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 import torch
 
-from attnbook.restoration import CAPITAL, MARKS, Restoration, atoms
-from attnbook.speeches import speeches
+from attnbook.text.restoration import CAPITAL, MARKS, Restoration, atoms
+from attnbook.text.speeches import speeches
 
 
 @pytest.fixture(autouse=True)
@@ -118,5 +118,7 @@ def test_sizes_that_make_no_sense(sizes: tuple[int, int], message: str) -> None:
 
 def test_words_are_counted_in_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"train": "We met. We met.", "validation": 4 * "They saw. " + "We met."}
-    monkeypatch.setattr("attnbook.restoration._texts", lambda split: (tuple(atoms(texts[split])),))
+    monkeypatch.setattr(
+        "attnbook.text.restoration._texts", lambda split: (tuple(atoms(texts[split])),)
+    )
     assert Restoration(n_words=2, n_known=2).vocab.tokens[-2:] == ("we", "met")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 from torch import Tensor
 
-from attnbook.sampling import (
+from attnbook.model.sampling import (
     GREEDY,
     PLAIN,
     Sampling,
@@ -30,8 +30,8 @@ from attnbook.sampling import (
     typical,
     uniform,
 )
-from attnbook.transformer import Transformer, TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.transformer import Transformer, TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 from tests.helpers.engine import node
 from tests.helpers.filters import FILTERS as PAGE
 from tests.helpers.parity import SMALL, close, randomise

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from attnbook.attention import attend
-from attnbook.scores import (
+from attnbook.model.attention import attend
+from attnbook.model.scores import (
     AdditiveScore,
     BilinearScore,
     ConcatScore,

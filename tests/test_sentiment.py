@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbook.sentiment import LABELS, SHARES, Snippet, epochs, snippets, split_of, words
+from attnbook.text.sentiment import LABELS, SHARES, Snippet, epochs, snippets, split_of, words
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.recording import recorded
-from attnbook.scores import AdditiveScore, BilinearScore, DotScore, LastKeyScore
-from attnbook.seq2seq import (
+from attnbook.model.recording import recorded
+from attnbook.model.scores import AdditiveScore, BilinearScore, DotScore, LastKeyScore
+from attnbook.model.seq2seq import (
     GRU,
     Decoder,
     Encoder,
@@ -15,7 +15,7 @@ from attnbook.seq2seq import (
     RNNsearchDecoder,
     Seq2Seq,
 )
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.text.vocabulary import Pairs, Vocabulary
 
 ENGLISH, GERMAN = Vocabulary("abcdefg"), Vocabulary("ABCDEFGH")  # 10 and 11 tokens
 PAD, BOS, EOS = GERMAN.pad, GERMAN.bos, GERMAN.eos

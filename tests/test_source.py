@@ -1,8 +1,8 @@
 import pytest
 
 from attnbook import show_source
-from attnbook.attention import Score
-from attnbook.seq2seq import GRUCell
+from attnbook.model.attention import Score
+from attnbook.model.seq2seq import GRUCell
 from attnbook.source import source
 
 

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnbook import speeches as module
-from attnbook.speeches import (
+from attnbook.text import speeches as module
+from attnbook.text.speeches import (
     CHARACTERS,
     SPLITS,
     UNKNOWN,

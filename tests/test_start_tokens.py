@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.coding import compress, restore
-from attnbook.corpus import nats
-from attnbook.decoding import evaluating
-from attnbook.metrics import evaluate
-from attnbook.pretrained import sotu_gpt
-from attnbook.prompting import next_logp
-from attnbook.sampling import GREEDY, Sampling, row_seeds
-from attnbook.transformer import Transformer, TransformerDecoder
-from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+from attnbook.learn.bits import nats
+from attnbook.learn.metrics import evaluate
+from attnbook.model.coding import compress, restore
+from attnbook.model.decoding import evaluating
+from attnbook.model.prompting import next_logp
+from attnbook.model.sampling import GREEDY, Sampling, row_seeds
+from attnbook.model.transformer import Transformer, TransformerDecoder
+from attnbook.text.vocabulary import Pairs, Vocabulary, pad_batch
+from attnbook.weights.pretrained import sotu_gpt
 from tests.helpers.parity import SMALL, close, randomise
 from tests.helpers.translator import ENGLISH, GERMAN, ONE
 

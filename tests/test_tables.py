@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnbook import tables
-from attnbook.tables import Experiment
+from attnbook.learn import tables
+from attnbook.learn.tables import Experiment
 from tools import again
 from tools.notebooks import ROOT
 

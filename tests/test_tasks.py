@@ -1,7 +1,7 @@
 import pytest
 
-from attnbook.tasks import latest_value, look_back
-from attnbook.vocabulary import IGNORED
+from attnbook.text.tasks import latest_value, look_back
+from attnbook.text.vocabulary import IGNORED
 
 
 def test_look_back_asks_for_the_letter_so_many_places_before():

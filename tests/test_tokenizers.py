@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from attnbook.speeches import speeches
-from attnbook.tokenizers import SPECIAL, WordPiece
+from attnbook.text.speeches import speeches
+from attnbook.text.tokenizers import SPECIAL, WordPiece
 from tests.helpers.texts import UNICODE, sentences
 
 PIECES = "the un ##afford ##able ##ly a ##a ##aa ! , ' # [ ] mask é e i ß σ ς 中 ##b İ ##̇".split()

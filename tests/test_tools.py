@@ -228,7 +228,7 @@ def test_stale_copies_are_caught_and_refreshed(nb, check):
     sources = notebooks.widget_sources()
     name = sources.classes()[0]
     model = notebooks.models(nb)[notebooks.views(nb)[0]]
-    model["state"]["_anywidget_id"] = f"attnbook.widgets.{name}"
+    model["state"]["_anywidget_id"] = f"attnbook.web.{name}"
     assert f"copies of {name} are stale" in check(nb)
     assert notebooks.refresh(nb, sources) == [name]
     assert sources.stored(name).items() <= model["state"].items()
@@ -248,7 +248,7 @@ def test_a_still_drawing_has_the_looks_of_today_and_words_of_its_own(nb, check):
 
 def test_refreshing_copies_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
     model = notebooks.models(nb)[notebooks.views(nb)[0]]
-    model["state"]["_anywidget_id"] = f"attnbook.widgets.{notebooks.widget_sources().classes()[0]}"
+    model["state"]["_anywidget_id"] = f"attnbook.web.{notebooks.widget_sources().classes()[0]}"
     path = store(nb, tmp_path)
     before = path.stat().st_mtime_ns
     monkeypatch.setattr(chapters, "BOOK", path.parent)

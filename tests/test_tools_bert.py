@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from attnbook import int8
-from attnbook.bert import Bert
-from attnbook.pretrained import SOTU_BERT, sotu_bert
-from attnbook.pretraining import SpeechPairs
+from attnbook.learn.pretraining import SpeechPairs
+from attnbook.model.bert import Bert
+from attnbook.weights import int8
+from attnbook.weights.pretrained import SOTU_BERT, sotu_bert
 from tools import bert
 
 SAID = int8.said(SOTU_BERT)

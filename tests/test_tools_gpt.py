@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from attnbook import int8
-from attnbook.pretrained import SOTU_GPT, sotu_gpt
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.weights import int8
+from attnbook.weights.pretrained import SOTU_GPT, sotu_gpt
 from tools import gpt
 from tools.bert import data_hash
 

@@ -16,28 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnbook import train as engine
-from attnbook.corpus import Tokenizer, join, token_bytes
-from attnbook.optimizers import AdamW, Muon
-from attnbook.settings import (
-    RECIPES,
-    Settings,
-    described,
-    read_settings,
-    settings,
-    table,
-    to_toml,
-)
-from attnbook.speeches import speeches
-from attnbook.token_files import (
-    digest,
-    documents,
-    make_tokenizer,
-    read_tokens,
-    write_tokens,
-)
-from attnbook.tokenizers import BytePair, Characters
-from attnbook.train import (
+from attnbook.learn import engine
+from attnbook.learn.engine import (
     CHECKPOINT,
     COLUMNS,
     CONFIG,
@@ -51,7 +31,27 @@ from attnbook.train import (
     read_log,
     run,
 )
-from attnbook.training import Cosine, Run, StableDecay
+from attnbook.learn.loop import Cosine, Run, StableDecay
+from attnbook.learn.optimizers import AdamW, Muon
+from attnbook.learn.settings import (
+    RECIPES,
+    Settings,
+    described,
+    read_settings,
+    settings,
+    table,
+    to_toml,
+)
+from attnbook.learn.token_files import (
+    digest,
+    documents,
+    make_tokenizer,
+    read_tokens,
+    write_tokens,
+)
+from attnbook.text.corpus import Tokenizer, join, token_bytes
+from attnbook.text.speeches import speeches
+from attnbook.text.tokenizers import BytePair, Characters
 from tests.helpers import killed_run
 
 TEXT = (Path(__file__).parents[1] / "DESIGN.md").read_text("utf-8")
@@ -247,7 +247,7 @@ def test_a_seed_chooses_weights_and_what_is_read(tiny):
 
 
 def test_two_processes_in_parts_give_the_losses_of_one(tiny):
-    command = ["-m", "attnbook.train", str(tiny), "--set", "train.accumulate=2"]
+    command = ["-m", "attnbook.learn.engine", str(tiny), "--set", "train.accumulate=2"]
     command += ["--set", f"train.folder={tiny.parent / 'two'}"]
     # what `accelerate launch` calls where there are several devices
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -472,7 +472,7 @@ def test_every_key_is_described(capsys):
 
 
 def test_the_guide_says_every_key_as_it_is():
-    """After a change: put what `attnbook.settings.table()` gives into the page."""
+    """After a change: put what `attnbook.learn.settings.table()` gives into the page."""
     guide = (Path(__file__).parents[1] / "book" / "training.md").read_text("utf-8")
     assert table() in guide and table().count("\n") == len(described()) + 2
     blocks = re.findall(r"```toml\n(.*?)```", guide, re.DOTALL)

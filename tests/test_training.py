@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from attnbook import training
-from attnbook.training import Checkpoint, Cosine, Noam, Run, StableDecay, autocast, train
+from attnbook.learn import loop as training
+from attnbook.learn.loop import Checkpoint, Cosine, Noam, Run, StableDecay, autocast, train
 
 
 class Regression(nn.Module):

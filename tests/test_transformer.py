@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnbook.config import TransformerConfig
-from attnbook.positions import sinusoidal
-from attnbook.recording import recorded
-from attnbook.transformer import Transformer, TransformerDecoder, TransformerEncoder
-from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+from attnbook.model.config import TransformerConfig
+from attnbook.model.positions import sinusoidal
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from attnbook.text.vocabulary import Pairs, Vocabulary, pad_batch
 from tests.helpers.parity import BATCH, SMALL, SOURCE, TARGET, close, randomise
 from tests.helpers.translator import (
     BOS,

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from attnbook.vocabulary import IGNORED, Vocabulary, pad_batch
+from attnbook.text.vocabulary import IGNORED, Vocabulary, pad_batch
 
 # Anywhere among the words; one token for all three, as in GPT-2.
 APART = Vocabulary(["a", "</s>", "b", "<pad>", "c", "<s>"])
@@ -49,7 +49,8 @@ def test_pad_batch_fills_up_on_either_side():
 
 def test_masks_and_vocabulary_need_no_number_words():
     """A reader who builds attention does not load the grammar of numbers."""
-    script = "import attnbook.masks, attnbook.vocabulary, sys; print('num2words' in sys.modules)"
+    names = "attnbook.model.masks, attnbook.text.vocabulary"
+    script = f"import {names}, sys; print('num2words' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 

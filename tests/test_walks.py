@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnbook.bert import Bert
-from attnbook.config import BERT, TransformerConfig
-from attnbook.decoding import beam_search
-from attnbook.drawing import Stroke
-from attnbook.prompting import Wording
-from attnbook.sampling import Sampling, draw
-from attnbook.tokenizers import BytePair, WordPiece
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.bert import Bert
+from attnbook.model.config import BERT, TransformerConfig
+from attnbook.model.decoding import beam_search
+from attnbook.model.prompting import Wording
+from attnbook.model.sampling import Sampling, draw
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import Stroke
+from attnbook.text.tokenizers import BytePair, WordPiece
 from attnbook.walks import (
     beam_tree,
     input_layout,
@@ -24,7 +24,7 @@ from attnbook.walks import (
     one_draw,
     prompt_label,
 )
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 
 TEXT = "we must ask the people to keep the peace"
 TOKENIZER = WordPiece.train([TEXT] * 3, 120)

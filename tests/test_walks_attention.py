@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnbook.walks import attention_row
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 from tests.helpers.walks import drawn, told
 
 TOKENS, D, D_K, D_V = ["ox", "sees", "it", "and", "runs"], 4, 2, 3

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.positions import Rotary
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.positions import Rotary
 from attnbook.walks import heads_step
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_heads import AT, D_HEAD, TOKENS, D, N, setting, walk

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.config import GPT_2
-from attnbook.prompting import Wording
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.config import GPT_2
+from attnbook.model.prompting import Wording
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
 from attnbook.walks import prompt_label
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 
 TOKENIZER = BytePair.train(['The mood of "we like to sing" is: good bad odd. No?'] * 4, 320)
 CONFIG = replace(GPT_2, d_model=12, n_heads=3, d_ff=20, n_layers=2, max_len=60, init_std=0.4)

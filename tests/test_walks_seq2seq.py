@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnbook.drawing import Stroke
-from attnbook.seq2seq import (
+from attnbook.model.seq2seq import (
     GRUCell,
     Seq2Seq,
 )
+from attnbook.show.drawing import Stroke
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_seq2seq import SOURCE, TARGET, WORDS, D, greedy, translator

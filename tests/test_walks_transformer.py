@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnbook.transformer import Transformer
+from attnbook.model.transformer import Transformer
 from attnbook.walks import target_shift, timeline
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_transformer import (

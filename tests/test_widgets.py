@@ -21,8 +21,8 @@ from matplotlib.patches import Rectangle
 from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
-from attnbook.positions import Rotary, sinusoidal
-from attnbook.widgets import (
+from attnbook.model.positions import Rotary, sinusoidal
+from attnbook.web import (
     AttentionHeatmap,
     BlockDiagram,
     LossSurface,
@@ -32,10 +32,10 @@ from attnbook.widgets import (
     _source,
     format_number,
 )
-from attnbook.widgets._model_widget import ModelWidget
-from attnbook.widgets.block_diagram import PARTS
-from attnbook.widgets.rotary_dial import positioned
-from attnbook.widgets.softmax_temperature import softmax
+from attnbook.web._model_widget import ModelWidget
+from attnbook.web.block_diagram.widget import PARTS
+from attnbook.web.rotary_dial.widget import positioned
+from attnbook.web.softmax_temperature.widget import softmax
 from tests.helpers.widgets import (
     KEYS,
     QUERIES,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature
+from attnbook.web import AttentionHeatmap, SoftmaxTemperature
 
 MAPS = np.eye(3)[[[[0, 1], [2, 0]], [[1, 1], [0, 2]], [[2, 0], [1, 1]]]]  # [layer step query key]
 AXES = [("layer", ["1", "2", "3"]), ("step", ["0", "600"])]

@@ -1,7 +1,7 @@
 // ui.js on elements of an old browser, which know no property of ARIA: `node --test tests/ui.test.mjs`
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { button, disable } from "../src/attnbook/widgets/ui.js";
+import { button, disable } from "../src/attnbook/web/shared/ui.js";
 
 class Element extends EventTarget {
   attributes = new Map();

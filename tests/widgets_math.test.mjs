@@ -1,12 +1,12 @@
 // node --test tests/widgets_math.test.mjs: the widgets' mathematics, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as masked from "../src/attnbook/widgets/masked.js";
-import * as math from "../src/attnbook/widgets/math.js";
-import * as positions from "../src/attnbook/widgets/positions.js";
-import { pause, pieces } from "../src/attnbook/widgets/drawing.js";
-import { unpaired } from "../src/attnbook/widgets/block_diagram.js";
-import * as surfaces from "../src/attnbook/widgets/loss_surface.js";
+import * as masked from "../src/attnbook/web/masked_words/masked.js";
+import * as math from "../src/attnbook/web/shared/math.js";
+import * as positions from "../src/attnbook/web/shared/positions.js";
+import { pause, pieces } from "../src/attnbook/web/drawing/widget.js";
+import { unpaired } from "../src/attnbook/web/block_diagram/widget.js";
+import * as surfaces from "../src/attnbook/web/loss_surface/widget.js";
 
 const close = (got, want, slack = 1e-12) => {
   assert.equal(got.length, want.length);

@@ -18,11 +18,9 @@ from typing import Any
 
 import torch
 
-from attnbook import int8
-from attnbook.bert import Bert
-from attnbook.config import BERT
-from attnbook.optimizers import Named
-from attnbook.pretraining import (
+from attnbook.learn.loop import Checkpoint, Cosine, Run, train
+from attnbook.learn.optimizers import Named
+from attnbook.learn.pretraining import (
     SEES,
     Examples,
     Neighbours,
@@ -34,9 +32,11 @@ from attnbook.pretraining import (
     pretraining_loss,
     word_accuracy,
 )
-from attnbook.speeches import sentences, speeches
-from attnbook.tokenizers import WordPiece
-from attnbook.training import Checkpoint, Cosine, Run, train
+from attnbook.model.bert import Bert
+from attnbook.model.config import BERT
+from attnbook.text.speeches import sentences, speeches
+from attnbook.text.tokenizers import WordPiece
+from attnbook.weights import int8
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "src" / "attnbook" / "weights" / "bert.safetensors"

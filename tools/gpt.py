@@ -19,15 +19,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnbook import int8
-from attnbook.config import LLAMA_3
-from attnbook.corpus import bits_per_byte, join, windows
-from attnbook.optimizers import Muon
-from attnbook.speeches import speeches
-from attnbook.tokenizers import BytePair
-from attnbook.training import Checkpoint, Run, StableDecay, train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Sequences
+from attnbook.learn.bits import bits_per_byte
+from attnbook.learn.loop import Checkpoint, Run, StableDecay, train
+from attnbook.learn.optimizers import Muon
+from attnbook.model.config import LLAMA_3
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.corpus import join, windows
+from attnbook.text.speeches import speeches
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.vocabulary import Sequences
+from attnbook.weights import int8
 from tools.bert import Clock, about
 
 ROOT = Path(__file__).parents[1]

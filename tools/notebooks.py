@@ -151,7 +151,7 @@ def widget_class(model: dict) -> str:
 
 def widget_sources(root: pathlib.Path = ROOT) -> ModuleType:
     """The module that knows each widget's files, loaded without importing the package."""
-    return load(root / "src" / "attnbook" / "widgets" / "_source.py")
+    return load(root / "src" / "attnbook" / "web" / "_source.py")
 
 
 def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:

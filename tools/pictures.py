@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from attnbook.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial
-from attnbook.lettering import text_width
-from attnbook.picture import Picture
-from attnbook.widgets import _source
+from attnbook.show.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial
+from attnbook.show.lettering import text_width
+from attnbook.show.picture import Picture
+from attnbook.web import _source
 from tools.notebooks import ROOT
 
 FIGURES = ROOT / "book/figures"

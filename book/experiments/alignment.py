@@ -11,10 +11,10 @@ from itertools import product
 
 from ladder import trained
 
-from attnbook.metrics import evaluate, link_offsets
-from attnbook.number_words import number_pair
-from attnbook.recording import recorded
-from attnbook.tables import Experiment
+from attnbook.learn import evaluate, link_offsets
+from attnbook.learn.tables import Experiment
+from attnbook.model import recorded
+from attnbook.text import number_pair
 
 SCALES = ("hundred", "thousand", "million", "billion")
 

@@ -28,12 +28,11 @@ from restore import held_out, quality, read, usual
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.config import TINY
-from attnbook.restoration import CAPITAL, MARKS, Restoration
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Stack, Transformer, TransformerDecoder
-from attnbook.vocabulary import IGNORED, Pairs, Vocabulary
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import TINY, Stack, Transformer, TransformerDecoder
+from attnbook.text import IGNORED, Pairs, Restoration, Vocabulary
+from attnbook.text.restoration import CAPITAL, MARKS
 
 STEPS, WARMUP, SEEDS = {"tags": 1500, "writes": 600}, 50, 3
 WORDS, KNOWN = 8, 1000

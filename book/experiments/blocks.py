@@ -19,13 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.block import Block
-from attnbook.config import TINY
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
+from attnbook.learn import Cosine, evaluate, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import TINY, Block, Transformer
+from attnbook.text import Numbers
 
 STEPS, BATCH, LR, WARMUP, EVERY = 480, 32, 0.004, 50, 20
 SEEDS = (0, 1, 2)

@@ -13,12 +13,10 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 
 import torch
 
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers, number_pair
-from attnbook.scores import AdditiveScore, LastKeyScore
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.tables import Experiment
-from attnbook.training import train
+from attnbook.learn import evaluate, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import AdditiveScore, Decoder, Encoder, LastKeyScore, Seq2Seq
+from attnbook.text import Numbers, number_pair
 
 ROUND_BILLIONS = tuple(k * 10**9 for k in range(1, 1000) if k % 100 != 1 or k == 1)
 # decoder, width, steps, whether short round numbers with the word "billion" are trained on

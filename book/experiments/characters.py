@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, glu, pad
 
-from attnbook.config import TransformerConfig
-from attnbook.costs import operations
-from attnbook.speeches import VOCAB, windows
-from attnbook.tables import load
-from attnbook.training import Noam, Run, train
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Sequences
+from attnbook.learn import Noam, train
+from attnbook.learn.loop import Run
+from attnbook.learn.tables import load
+from attnbook.model import TransformerConfig, TransformerDecoder
+from attnbook.model.costs import operations
+from attnbook.text import Sequences
+from attnbook.text.speeches import VOCAB, windows
 
 LENGTH, BATCH, WARMUP = 128, 8, 100
 QUARTERS = range(LENGTH, 4 * LENGTH + 1, LENGTH)

@@ -24,11 +24,10 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.costs import most_bytes, operations
-from attnbook.efficient import linear_attention, window_attention
-from attnbook.recording import recorded
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention, recorded
+from attnbook.model.costs import most_bytes, operations
+from attnbook.model.efficient import linear_attention, window_attention
 
 WIDTH, HEADS, WINDOW = 64, 2, 64
 LENGTHS = (256, 512, 1024, 2048, 4096)

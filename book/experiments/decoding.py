@@ -33,12 +33,11 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from attnbook.pretrained import load_smollm2
-from attnbook.sampling import Sampling
-from attnbook.speeches import sentences, speeches
-from attnbook.tables import Experiment
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn.tables import Experiment
+from attnbook.model import Sampling, TransformerDecoder
+from attnbook.text import BytePair
+from attnbook.text.speeches import sentences, speeches
+from attnbook.weights import load_smollm2
 
 TEXTS, READ, WRITTEN, BATCH, CHUNK = 20, 32, 100, 20, 5
 RARE = 1e-3

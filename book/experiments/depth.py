@@ -11,7 +11,7 @@ from itertools import product
 
 from characters import BASE, learn, of_base_size, transformer
 
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
 
 LR = 0.01
 WIDTHS = {1: 128, 2: 88, 6: 48}  # multiples of 8 for four rotary heads; d_ff takes up the rest

@@ -36,13 +36,13 @@ from sklearn.pipeline import make_pipeline
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from attnbook.gpt import Classifier, lay_out, with_marks
-from attnbook.pretrained import sotu_gpt
-from attnbook.sentiment import epochs, snippets
-from attnbook.speeches import sentences, speeches
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import TransformerDecoder
+from attnbook.model.gpt import Classifier, lay_out, with_marks
+from attnbook.text.sentiment import epochs, snippets
+from attnbook.text.speeches import sentences, speeches
+from attnbook.weights import sotu_gpt
 
 BOUNDS = (1850, 1910, 1970)  # the years in which an era begins, but the first
 POOL, JUDGED = 500, 240  # sentences of an era: to be labelled, and of each share that judges

@@ -46,14 +46,13 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.optim import AdamW
 
 from attnbook import assets
-from attnbook.bert import Bert, Classifier, pack
-from attnbook.config import BERT
-from attnbook.masks import padding_mask
-from attnbook.pretrained import load_bert
-from attnbook.sentiment import epochs, snippets
-from attnbook.tables import Experiment
-from attnbook.tokenizers import WordPiece
-from attnbook.training import Cosine, train
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import BERT, Bert, pack, padding_mask
+from attnbook.model.bert import Classifier
+from attnbook.text import WordPiece
+from attnbook.text.sentiment import epochs, snippets
+from attnbook.weights import load_bert
 
 LONGEST, TOGETHER = 48, 64  # tokens of a snippet; snippets that are read at once
 SMALL = replace(BERT, d_model=128, n_heads=4, d_ff=512, n_layers=2)

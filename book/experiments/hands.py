@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.positions import ScorePositions
-from attnbook.tables import Experiment
-from attnbook.tasks import look_back
-from attnbook.training import train
+from attnbook.learn import train
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention
+from attnbook.model.positions import ScorePositions
+from attnbook.text import look_back
 
 TAUGHT, LONGEST, D_MODEL, BASE = 64, 512, 64, 10000.0
 SETTINGS = [{"hands": h, "seed": s} for h, s in product((8, 16, 32), range(8))]

@@ -17,11 +17,9 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.positions import sinusoidal
-from attnbook.recording import recorded
-from attnbook.tables import Experiment
-from attnbook.training import train
+from attnbook.learn import train
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention, recorded, sinusoidal
 
 VOCAB, LENGTH, D_MODEL, BATCH, LR = 16, 16, 32, 64, 0.01
 PLACES = {1: [-1], 2: [-1, 1], 4: [-2, -1, 1, 2]}

@@ -13,9 +13,9 @@ from pathlib import Path
 
 os.environ["ATTNBOOK_PROGRESS"] = "0"
 
-from attnbook import widgets
-from attnbook.tables import Experiment
-from attnbook.widgets import Laboratory
+from attnbook import web as widgets
+from attnbook.learn.tables import Experiment
+from attnbook.web import Laboratory
 
 LESSON = Path(widgets.__file__).parent / "engine" / "lesson.js"
 SCRIPT = """

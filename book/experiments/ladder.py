@@ -13,12 +13,20 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 
 import torch
 
-from attnbook.metrics import evaluate
-from attnbook.number_words import Numbers
-from attnbook.scores import AdditiveScore, BilinearScore, DotScore, ScaledDotScore
-from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, RNNsearchDecoder, Seq2Seq
-from attnbook.tables import Experiment
-from attnbook.training import train
+from attnbook.learn import evaluate, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import (
+    AdditiveScore,
+    BilinearScore,
+    Decoder,
+    DotScore,
+    Encoder,
+    LuongDecoder,
+    RNNsearchDecoder,
+    ScaledDotScore,
+    Seq2Seq,
+)
+from attnbook.text import Numbers
 
 SCORES = {
     "dot": lambda d: DotScore(),

@@ -11,7 +11,7 @@ from itertools import product
 
 from characters import MODELS, best_rate, learn
 
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
 
 RECORDED = (50, 100, 200, 400, 800, 1600, 3200, 5000)
 

@@ -9,7 +9,7 @@ from itertools import product
 
 from characters import MODELS, learn
 
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
 
 RATES = (0.001, 0.003, 0.01, 0.03)
 

@@ -14,8 +14,8 @@ import torch
 from characters import MODELS, best_rate, learn
 from torch import nn
 
-from attnbook.speeches import CHARACTERS, VOCAB, encode
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
+from attnbook.text.speeches import CHARACTERS, VOCAB, encode
 
 BEGUN, WRITTEN = "The people of the ", 90
 STEPS = (200, 1600, 5000)

@@ -13,10 +13,10 @@ from functools import partial
 import torch
 from sides import ROWS, Reader, pieces, texts
 
-from attnbook.bert import mask_tokens
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.vocabulary import IGNORED, Sequences
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import mask_tokens
+from attnbook.text import IGNORED, Sequences
 
 STEPS, TESTED, RATE = 1000, 2048, 0.005
 SHARES = ((1.0, 0.0), (0.8, 0.0), (0.8, 0.2), (0.8, 0.1))  # masked, random

@@ -19,15 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.corpus import Tokenizer, bits_per_byte, join, windows
-from attnbook.optimizers import AdamW, Muon
-from attnbook.settings import read_settings
-from attnbook.speeches import CHARACTERS, speeches
-from attnbook.tables import Experiment
-from attnbook.tokenizers import BytePair, Characters
-from attnbook.train import next_token_loss
-from attnbook.training import Cosine, StableDecay, train
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn import AdamW, Cosine, Muon, StableDecay, bits_per_byte, train
+from attnbook.learn.engine import next_token_loss
+from attnbook.learn.settings import read_settings
+from attnbook.learn.tables import Experiment
+from attnbook.model import TransformerDecoder
+from attnbook.text import BytePair, Characters
+from attnbook.text.corpus import Tokenizer, join, windows
+from attnbook.text.speeches import CHARACTERS, speeches
 
 SMALL = read_settings("small")
 CONTEXT, ROWS = SMALL.train.context, SMALL.train.batch

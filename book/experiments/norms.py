@@ -17,12 +17,11 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.config import Norm, TransformerConfig
-from attnbook.norms import LayerNorm
-from attnbook.number_words import Numbers
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import LayerNorm, Transformer, TransformerConfig
+from attnbook.model.config import Norm
+from attnbook.text import Numbers
 
 STEPS, BATCH, MEAN = 100, 32, 20
 NORMS, BLOCKS, SEEDS = ("none", "post", "pre"), (2, 6, 12), (0, 1, 2)

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.positions import (
+from attnbook.learn import train
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention
+from attnbook.model.positions import (
     Alibi,
     LearnedPositions,
     RelativePositions,
@@ -22,10 +24,7 @@ from attnbook.positions import (
     SinusoidalPositions,
     sinusoidal,
 )
-from attnbook.tables import Experiment
-from attnbook.tasks import latest_value, look_back
-from attnbook.training import train
-from attnbook.vocabulary import IGNORED, Sequences
+from attnbook.text import IGNORED, Sequences, latest_value, look_back
 
 TAUGHT = 64
 LAST = 32

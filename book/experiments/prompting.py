@@ -38,10 +38,10 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor
 
-from attnbook.pretrained import chat, load_smollm2
-from attnbook.prompting import Wording, next_logp
-from attnbook.sentiment import snippets
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
+from attnbook.model.prompting import Wording, next_logp
+from attnbook.text.sentiment import snippets
+from attnbook.weights import chat, load_smollm2
 
 ASKED, FREE = 240, ("N/A", "[MASK]", "")
 PAIRS = {  # blame, praise; by the word for praise

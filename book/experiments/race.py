@@ -14,16 +14,12 @@ from itertools import product
 
 import torch
 
-from attnbook.config import TransformerConfig
-from attnbook.costs import operations
-from attnbook.metrics import evaluate
-from attnbook.number_words import MAX_DIGITS, Numbers
-from attnbook.scores import AdditiveScore
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs
+from attnbook.learn import Cosine, evaluate, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import AdditiveScore, Decoder, Encoder, Seq2Seq, Transformer, TransformerConfig
+from attnbook.model.costs import operations
+from attnbook.text import Numbers, Pairs
+from attnbook.text.number_words import MAX_DIGITS
 
 BATCH, WARMUP = 64, 50
 STEPS = (75, 150, 300)

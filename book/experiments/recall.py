@@ -16,9 +16,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.tables import Experiment
-from attnbook.training import train
+from attnbook.learn import train
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention
 
 LETTERS, WIDTH, BATCH = 8, 32, 32
 KINDS = ("rnn", "gru", "keep", "attention")

@@ -20,14 +20,20 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.config import TINY
-from attnbook.restoration import CAPITAL, MARKS, Restoration
-from attnbook.scores import AdditiveScore, BilinearScore
-from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import (
+    TINY,
+    AdditiveScore,
+    BilinearScore,
+    Decoder,
+    Encoder,
+    LuongDecoder,
+    Seq2Seq,
+    Transformer,
+)
+from attnbook.text import Pairs, Restoration, Vocabulary
+from attnbook.text.restoration import CAPITAL, MARKS
 
 WARMUP, STEPS, TESTED = 50, 900, 1024
 WIDTHS = {"rnnsearch": 94, "luong": 98}  # make them as large as the Transformer

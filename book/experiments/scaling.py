@@ -16,15 +16,14 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from attnbook.corpus import bits_per_byte, join, windows
-from attnbook.optimizers import Muon
-from attnbook.settings import read_settings
-from attnbook.speeches import speeches
-from attnbook.tables import Experiment
-from attnbook.tokenizers import BytePair
-from attnbook.train import next_token_loss
-from attnbook.training import StableDecay, train
-from attnbook.transformer import TransformerDecoder
+from attnbook.learn import Muon, StableDecay, bits_per_byte, train
+from attnbook.learn.engine import next_token_loss
+from attnbook.learn.settings import read_settings
+from attnbook.learn.tables import Experiment
+from attnbook.model import TransformerDecoder
+from attnbook.text import BytePair
+from attnbook.text.corpus import join, windows
+from attnbook.text.speeches import speeches
 
 SMALL = read_settings("small")
 CONTEXT, ROWS = SMALL.train.context, SMALL.train.batch

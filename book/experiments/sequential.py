@@ -13,9 +13,8 @@ from itertools import product
 import torch
 from torch import Tensor, nn
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.recording import recorded
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
+from attnbook.model import MultiHeadAttention, recorded
 
 WIDTH = 64
 KINDS = ("gru", "attention", "fused")

@@ -23,13 +23,12 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor, nn
 
-from attnbook.bert import Bert, mask_tokens
-from attnbook.config import BERT
-from attnbook.pretrained import sotu_bert
-from attnbook.pretraining import SpeechPairs
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.vocabulary import Sequences
+from attnbook.learn import Cosine, train
+from attnbook.learn.pretraining import SpeechPairs
+from attnbook.learn.tables import Experiment
+from attnbook.model import BERT, Bert, mask_tokens
+from attnbook.text import Sequences
+from attnbook.weights import sotu_bert
 
 LENGTH, ROWS, STEPS, TESTED = 32, 64, 1000, 4096
 SHARE, START = 0.3, 0.1  # of tokens that are chosen; standard deviation of new matrices

@@ -17,12 +17,10 @@ os.environ["ATTNBOOK_PROGRESS"] = "0"
 import torch
 from torch import Tensor
 
-from attnbook.config import TransformerConfig
-from attnbook.number_words import Numbers
-from attnbook.tables import Experiment
-from attnbook.training import Cosine, train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs
+from attnbook.learn import Cosine, train
+from attnbook.learn.tables import Experiment
+from attnbook.model import Transformer, TransformerConfig
+from attnbook.text import Numbers, Pairs
 
 STEPS, BATCH, LR, WARMUP, SIDE, NUMBERS = 500, 32, 0.005, 50, 21, 64
 RUNS = [*product((2,), (0, 1, 2), (1, 0)), *product((4,), (0,), (1, 0))]

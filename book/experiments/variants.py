@@ -13,7 +13,7 @@ from itertools import product
 
 from characters import BASE, learn, of_base_size, transformer
 
-from attnbook.tables import Experiment
+from attnbook.learn.tables import Experiment
 
 LR = 0.01
 CHANGES: dict[str, dict] = {

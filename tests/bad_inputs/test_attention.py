@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.attention import (
+from attnbook.model.attention import (
     MultiHeadAttention,
     ScoredAttention,
     attend,
     combine,
     scaled_dots,
 )
-from attnbook.masks import causal_mask, padding_mask
-from attnbook.positions import Alibi, RelativePositions, Rotary
-from attnbook.scores import AdditiveScore, DotScore
+from attnbook.model.masks import causal_mask, padding_mask
+from attnbook.model.positions import Alibi, RelativePositions, Rotary
+from attnbook.model.scores import AdditiveScore, DotScore
 
 NAN = float("nan")
 X, MEMORY = torch.randn(4, 3, 24), torch.randn(4, 7, 24)
@@ -84,9 +84,12 @@ BAD = [
     (lambda: combine(SCORES, VALUES[:, 0, 1:]), "values must be [#... key d_value]"),
     (lambda: scaled_dots(KEYS, SCORES), "k must be [#... key d_head] with ... = [2], d_head = 5"),
     (lambda: scaled_dots(KEYS, VALUES), "k must be [#... key d_head] with ... = [2], d_head = 5"),
-    (lambda: ScoredAttention(None), "score must be a Score of attnbook.scores, got None"),
-    (lambda: ScoredAttention("dot"), "score must be a Score of attnbook.scores, got 'dot'"),
-    (lambda: ScoredAttention(DotScore), "score must be a Score of attnbook.scores, got <class"),
+    (lambda: ScoredAttention(None), "score must be a Score of attnbook.model.scores, got None"),
+    (lambda: ScoredAttention("dot"), "score must be a Score of attnbook.model.scores, got 'dot'"),
+    (
+        lambda: ScoredAttention(DotScore),
+        "score must be a Score of attnbook.model.scores, got <class",
+    ),
     (lambda: scored(QUERY[:1]), "prepared must be [batch key d_key] with batch = 1"),
     (lambda: scored(other=KEYS[:, 1:]), "must be [batch 1 key]"),
     (lambda: scored(keys=KEYS[0]), "keys must be [batch key d_key], got [6, 5]"),

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbook.bert import Bert, Classifier, Tagger, mask_tokens, pack
-from attnbook.config import BERT
-from attnbook.tokenizers import SPECIAL, WordPiece
-from attnbook.transformer import Stack
+from attnbook.model.bert import Bert, Classifier, Tagger, mask_tokens, pack
+from attnbook.model.config import BERT
+from attnbook.model.transformer import Stack
+from attnbook.text.tokenizers import SPECIAL, WordPiece
 
 TOKENIZER = WordPiece([*SPECIAL, *"abc"])  # ids 0 .. 7
 VOCAB, NAN = TOKENIZER.vocab, float("nan")

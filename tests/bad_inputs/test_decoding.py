@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.decoding import beam_search, pick
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.decoding import beam_search, pick
+from attnbook.text.vocabulary import Vocabulary
 
 NAN, INF = float("nan"), float("inf")
 VOCAB = Vocabulary("abcdefgh")  # 11 tokens, 9 of them words and the end

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from attnbook import drawing
-from attnbook.drawing import arrow, box, brace, cells, column, dial, frame, grid, row, text
-from attnbook.picture import Picture
-from attnbook.widgets import Drawing, Step
+from attnbook.show import drawing
+from attnbook.show.drawing import arrow, box, brace, cells, column, dial, frame, grid, row, text
+from attnbook.show.picture import Picture
+from attnbook.web import Drawing, Step
 
 bars: Callable[..., Any] = drawing.bars  # given what it must not be
 BODY = column(

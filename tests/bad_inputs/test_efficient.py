@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.efficient import linear_attention, linear_attention_step, window_attention
+from attnbook.model.efficient import linear_attention, linear_attention_step, window_attention
 
 Q, K, V = torch.randn(2, 3, 6, 5), torch.randn(2, 3, 6, 5), torch.randn(2, 3, 6, 4)
 ONE = [t[:, :, 0] for t in (Q, K, V)]

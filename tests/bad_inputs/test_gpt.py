@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbook.config import GPT_1
-from attnbook.gpt import (
+from attnbook.model.config import GPT_1
+from attnbook.model.gpt import (
     Classifier,
     MultipleChoice,
     Similarity,
@@ -20,9 +20,9 @@ from attnbook.gpt import (
     options,
     with_marks,
 )
-from attnbook.tokenizers import BytePair, Characters, stream
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair, Characters, stream
+from attnbook.text.vocabulary import Vocabulary
 
 PAIRS = BytePair([("h", "e"), ("t", "he")])  # 259 tokens
 LETTERS = Vocabulary("abcdef", pad="<end>", bos="<end>", eos="<end>")

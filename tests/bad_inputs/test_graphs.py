@@ -14,16 +14,16 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
-from attnbook import config as configs
-from attnbook.attention import MultiHeadAttention, attend, combine
-from attnbook.bert import Bert
-from attnbook.block import ACTIVATIONS
-from attnbook.config import Activation, Normalizer, Positions, TransformerConfig
-from attnbook.positions import LearnedPositions, RelativePositions, Rotary
-from attnbook.scores import AdditiveScore
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.transformer import Transformer, TransformerDecoder, TransformerEncoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model import config as configs
+from attnbook.model.attention import MultiHeadAttention, attend, combine
+from attnbook.model.bert import Bert
+from attnbook.model.block import ACTIVATIONS
+from attnbook.model.config import Activation, Normalizer, Positions, TransformerConfig
+from attnbook.model.positions import LearnedPositions, RelativePositions, Rotary
+from attnbook.model.scores import AdditiveScore
+from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.model.transformer import Transformer, TransformerDecoder, TransformerEncoder
+from attnbook.text.vocabulary import Vocabulary
 
 VOCAB, OTHER = Vocabulary("abcdefgh"), Vocabulary("ABCDEF")  # 11 and 9 tokens
 SMALL = TransformerConfig(d_model=12, n_heads=2, d_ff=20, n_layers=2, max_len=9)

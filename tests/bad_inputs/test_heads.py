@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from attnbook.walks import heads_step
-from attnbook.widgets import HeadChips
+from attnbook.web import HeadChips
 from tests.helpers.head_chips import options
 from tests.helpers.walks_heads import TOKENS, setting
 

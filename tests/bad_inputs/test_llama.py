@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.pretrained import chat, load_llama, load_smollm2
-from attnbook.tokenizers import BytePair
-from attnbook.tokenizers.bytepair import LETTERS
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.tokenizers.bytepair import LETTERS
+from attnbook.weights.pretrained import chat, load_llama, load_smollm2
 
 LETTERS_BUT_ONE = [*LETTERS.values()][1:]  # all but "!"
 BAD = [

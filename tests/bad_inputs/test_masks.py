@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.masks import causal_mask, masked_softmax, padding_mask
+from attnbook.model.masks import causal_mask, masked_softmax, padding_mask
 
 TOKENS = torch.tensor([[4, 5, 0], [6, 0, 0]])
 SCORES = torch.randn(2, 3, 5)

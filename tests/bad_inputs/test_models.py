@@ -7,17 +7,17 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.block import Block, FeedForward
-from attnbook.bugs import patient
-from attnbook.config import TINY, TransformerConfig
-from attnbook.seq2seq import Memory
-from attnbook.transformer import (
+from attnbook.model.block import Block, FeedForward
+from attnbook.model.bugs import patient
+from attnbook.model.config import TINY, TransformerConfig
+from attnbook.model.seq2seq import Memory
+from attnbook.model.transformer import (
     Stack,
     Transformer,
     TransformerDecoder,
     TransformerEncoder,
 )
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.text.vocabulary import Pairs, Vocabulary
 
 SMALL = TransformerConfig(12, 3, 20, 2, max_len=6)
 LEARNED = replace(SMALL, positions="learned")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.norms import LayerNorm, RMSNorm
+from attnbook.model.norms import LayerNorm, RMSNorm
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from attnbook.number_words import MAX_DIGITS, Numbers, number_pair, split_german
+from attnbook.text.number_words import MAX_DIGITS, Numbers, number_pair, split_german
 
 TOO_LARGE = 10**MAX_DIGITS
 

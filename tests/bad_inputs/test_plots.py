@@ -7,8 +7,8 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
-from attnbook import plots
-from attnbook.plots import label_lines
+from attnbook.show import plots
+from attnbook.show.plots import label_lines
 
 SIZES = r"attention must hold \[1 head query key\] a layer, got"
 bertviz_weights: Callable[[Any], Any] = plots.bertviz_weights  # given what it must not be

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.positions import (
+from attnbook.model.positions import (
     Alibi,
     LearnedPositions,
     RelativePositions,

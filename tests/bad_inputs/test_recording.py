@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.attention import MultiHeadAttention
-from attnbook.recording import recorded
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.recording import recorded
 
 X = torch.randn(2, 5, 24)
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbook.config import TransformerConfig
-from attnbook.sampling import (
+from attnbook.model.config import TransformerConfig
+from attnbook.model.sampling import (
     Sampling,
     draw,
     min_p,
@@ -22,8 +22,8 @@ from attnbook.sampling import (
     top_p,
     typical,
 )
-from attnbook.transformer import TransformerDecoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 
 NAN, INF = float("nan"), float("inf")
 VOCAB = Vocabulary("abcdefgh")  # 11 tokens

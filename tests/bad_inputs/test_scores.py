@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.scores import (
+from attnbook.model.scores import (
     AdditiveScore,
     BilinearScore,
     ConcatScore,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.scores import AdditiveScore, DotScore
-from attnbook.seq2seq import (
+from attnbook.model.scores import AdditiveScore, DotScore
+from attnbook.model.seq2seq import (
     GRU,
     Decoder,
     Encoder,
@@ -19,7 +19,7 @@ from attnbook.seq2seq import (
     RNNsearchDecoder,
     Seq2Seq,
 )
-from attnbook.vocabulary import Pairs, Vocabulary
+from attnbook.text.vocabulary import Pairs, Vocabulary
 
 NAN = float("nan")
 VOCAB = Vocabulary("abcdefgh")  # ids 0 .. 10
@@ -98,12 +98,18 @@ BAD = [
         "n_layers must be a whole number of at least 1, got -5",
     ),
     (lambda: Decoder(VOCAB, 0), "d_model must be a whole number of at least 1, got 0"),
-    (lambda: Decoder(VOCAB, 6, "dot"), "score must be a Score of attnbook.scores, got 'dot'"),
-    (lambda: Decoder(VOCAB, 6, DotScore), "score must be a Score of attnbook.scores, got <class"),
-    (lambda: LuongDecoder(VOCAB, 6, None), "score must be a Score of attnbook.scores, got None"),
+    (lambda: Decoder(VOCAB, 6, "dot"), "score must be a Score of attnbook.model.scores, got 'dot'"),
+    (
+        lambda: Decoder(VOCAB, 6, DotScore),
+        "score must be a Score of attnbook.model.scores, got <class",
+    ),
+    (
+        lambda: LuongDecoder(VOCAB, 6, None),
+        "score must be a Score of attnbook.model.scores, got None",
+    ),
     (
         lambda: RNNsearchDecoder(VOCAB, 6, None),
-        "score must be a Score of attnbook.scores, got None",
+        "score must be a Score of attnbook.model.scores, got None",
     ),
     (
         lambda: RNNsearchDecoder(VOCAB, 7, DotScore()),

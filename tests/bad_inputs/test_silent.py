@@ -14,22 +14,23 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook.agreement import pairs
-from attnbook.attention import MultiHeadAttention, attend, combine
-from attnbook.block import Block
-from attnbook.config import TINY, TransformerConfig
-from attnbook.corpus import bits_per_byte, join, nats, windows
-from attnbook.costs import step_cost
-from attnbook.efficient import linear_attention, window_attention
-from attnbook.llama import chat
-from attnbook.masks import masked_softmax, padding_mask
-from attnbook.norms import LayerNorm, RMSNorm
-from attnbook.positions import Rotary
-from attnbook.seq2seq import GRU, Decoder, Encoder
-from attnbook.token_files import make_tokenizer, write_tokens
-from attnbook.tokenizers import SPECIAL, BytePair, Characters, WordPiece, whole_words
-from attnbook.transformer import Stack, Transformer, TransformerDecoder, TransformerEncoder
-from attnbook.vocabulary import Vocabulary
+from attnbook.learn.bits import bits_per_byte, nats
+from attnbook.learn.token_files import make_tokenizer, write_tokens
+from attnbook.model.attention import MultiHeadAttention, attend, combine
+from attnbook.model.block import Block
+from attnbook.model.config import TINY, TransformerConfig
+from attnbook.model.costs import step_cost
+from attnbook.model.efficient import linear_attention, window_attention
+from attnbook.model.masks import masked_softmax, padding_mask
+from attnbook.model.norms import LayerNorm, RMSNorm
+from attnbook.model.positions import Rotary
+from attnbook.model.seq2seq import GRU, Decoder, Encoder
+from attnbook.model.transformer import Stack, Transformer, TransformerDecoder, TransformerEncoder
+from attnbook.text.agreement import pairs
+from attnbook.text.corpus import join, windows
+from attnbook.text.tokenizers import SPECIAL, BytePair, Characters, WordPiece, whole_words
+from attnbook.text.vocabulary import Vocabulary
+from attnbook.weights.llama import chat
 
 TEXT = "one text, and no list of texts"
 BYTES, VOCAB = BytePair([]), Vocabulary("abcdefgh")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from attnbook.tasks import latest_value, look_back
+from attnbook.text.tasks import latest_value, look_back
 
 BAD = [
     (lambda: look_back(9, 0, distance=0), "distance must be a whole number of at least 1, got 0"),

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbook import train
-from attnbook.settings import read_settings, settings
-from attnbook.token_files import documents, load_tokenizer, make_tokenizer
-from attnbook.tokenizers import BytePair, Characters
+from attnbook.learn import engine as train
+from attnbook.learn.settings import read_settings, settings
+from attnbook.learn.token_files import documents, load_tokenizer, make_tokenizer
+from attnbook.text.tokenizers import BytePair, Characters
 
 STEPS = {"train": {"steps": 3}}
 CALLS: list[tuple[Callable[[], object], str]] = [

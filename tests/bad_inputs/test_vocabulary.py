@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.vocabulary import Vocabulary, pad_batch
+from attnbook.text.vocabulary import Vocabulary, pad_batch
 
 VOCAB, NAN = Vocabulary("ab"), float("nan")  # ids 0 .. 4
 

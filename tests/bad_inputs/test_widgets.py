@@ -9,9 +9,8 @@ import pytest
 import torch
 import traitlets
 
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import (
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
@@ -24,6 +23,7 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
+from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_gpt import tiny_gpt
 
 ROWS = [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]

@@ -7,16 +7,19 @@ import pytest
 import torch
 from torch import nn
 
-from attnbook import corpus, pretrained, source, tables
-from attnbook.metrics import evaluate, link_offsets
-from attnbook.number_words import Numbers, number_pair
-from attnbook.optimizers import AdamW, Muon
-from attnbook.sentiment import epochs, snippets
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.speeches import speeches, windows
-from attnbook.tokenizers import BytePair
-from attnbook.training import Checkpoint, Cosine, Noam, StableDecay, train
-from attnbook.vocabulary import Pairs
+from attnbook import source
+from attnbook.learn import bits, tables
+from attnbook.learn.loop import Checkpoint, Cosine, Noam, StableDecay, train
+from attnbook.learn.metrics import evaluate, link_offsets
+from attnbook.learn.optimizers import AdamW, Muon
+from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.text import corpus
+from attnbook.text.number_words import Numbers, number_pair
+from attnbook.text.sentiment import epochs, snippets
+from attnbook.text.speeches import speeches, windows
+from attnbook.text.tokenizers import BytePair
+from attnbook.text.vocabulary import Pairs
+from attnbook.weights import pretrained
 
 TASK = Numbers(3)
 LINEAR = nn.Linear(2, 1)
@@ -90,10 +93,10 @@ CALLS: list[tuple[Callable[[], object], str]] = [
         lambda: corpus.windows(torch.arange(9), 9, 0),
         r"stream must be \[token\], at least 10, got \[9",
     ),
-    (lambda: corpus.nats(torch.sin, torch.arange(1), 9), r"stream must be \[token\], at least 2"),
-    (lambda: corpus.nats(torch.sin, torch.ones(2, 3).long(), 9), r"stream must be \[token\], at l"),
+    (lambda: bits.nats(torch.sin, torch.arange(1), 9), r"stream must be \[token\], at least 2"),
+    (lambda: bits.nats(torch.sin, torch.ones(2, 3).long(), 9), r"stream must be \[token\], at l"),
     (
-        lambda: corpus.bits_per_byte(torch.sin, NO_MERGES, [""], 9),
+        lambda: bits.bits_per_byte(torch.sin, NO_MERGES, [""], 9),
         "texts must hold at least one",
     ),
     (lambda: windows("train", 0, 0), "n must be a whole number of at least 1, got 0"),

@@ -27,7 +27,7 @@ LAYERS, HEADS = 3, 12
 FIRST, SECOND, MODEL = range(3)
 CELLS = {
     "import torch\nfrom bertviz import head_view, model_view\n"
-    "from attnbook.plots import bertviz_weights\n"
+    "from attnbook.show.plots import bertviz_weights\n"
     f"words = {WORDS}\n"
     f"scores = torch.randn({LAYERS}, 1, {HEADS}, {len(WORDS)}, {len(WORDS)},"
     " generator=torch.Generator().manual_seed(0))\n"

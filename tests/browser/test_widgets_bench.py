@@ -9,11 +9,11 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.int8 import load_int8
-from attnbook.sampling import Sampling, uniform
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import DecodingBench, format_number
-from attnbook.widgets.playground import token_name
+from attnbook.model.sampling import Sampling, uniform
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import DecodingBench, format_number
+from attnbook.web.playground.widget import token_name
+from attnbook.weights.int8 import load_int8
 from tests.browser.widget_pages import (
     copied,
     everywhere,

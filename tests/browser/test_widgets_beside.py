@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
-from attnbook.widgets import _source
+from attnbook.web import _source
 from tests.browser.widget_pages import render, settle
 from tests.helpers.repeats import repeats
 from tests.helpers.widgets import each

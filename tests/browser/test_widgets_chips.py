@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page
 
-from attnbook.widgets import HeadChips
+from attnbook.web import HeadChips
 from tests.browser.widget_pages import (
     everywhere,
     follow,

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import (
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
@@ -27,6 +26,7 @@ from attnbook.widgets import (
     RotaryDial,
     SoftmaxTemperature,
 )
+from attnbook.weights.int8 import load_int8
 from tests.browser.widget_pages import follow, render, settle, until
 from tests.helpers.tiny_bert import NAME, tiny_bert
 from tests.helpers.tiny_gpt import tiny_gpt

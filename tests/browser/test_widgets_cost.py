@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page
 
-from attnbook.costs import step_cost
-from attnbook.widgets import CostCalculator
-from attnbook.widgets.cost_calculator import COUNTS, STORE, scaled, timed
+from attnbook.model.costs import step_cost
+from attnbook.web import CostCalculator
+from attnbook.web.cost_calculator.widget import COUNTS, STORE, scaled, timed
 from tests.browser.widget_pages import copied, everywhere, follow, settle, violations, widget, work
 
 SIX: dict[str, Any] = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}

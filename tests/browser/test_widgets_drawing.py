@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from attnbook.drawing import arrow, box, cells, column, row, space, text
-from attnbook.widgets import Drawing, Step
+from attnbook.show.drawing import arrow, box, cells, column, row, space, text
+from attnbook.web import Drawing, Step
 from tests.browser.widget_pages import (
     HOSTILE,
     copied,

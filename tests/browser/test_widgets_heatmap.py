@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import AttentionHeatmap, format_number
+from attnbook.web import AttentionHeatmap, format_number
 from tests.browser.widget_pages import (
     AXE,
     HOSTILE,

@@ -33,8 +33,8 @@ from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect
 
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.weights.int8 import load_int8
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import render
 from tests.helpers.tiny_gpt import tiny_gpt
@@ -68,7 +68,7 @@ EACH_CHAPTER = pytest.mark.parametrize(
 )
 
 SMALL = """
-from attnbook.widgets import AttentionHeatmap, SoftmaxTemperature
+from attnbook.web import AttentionHeatmap, SoftmaxTemperature
 heatmap = AttentionHeatmap([[0.25, 0.75], [1, 0]], ["zwei", "drei"], ["two", "three"])
 bars = SoftmaxTemperature([1, 3], ["a", "b"], editable=True)
 display(heatmap, bars)
@@ -96,7 +96,8 @@ SHOWN = """async (view) => {
   for (const fold of view.querySelectorAll("details")) fold.open = true;
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   for (let n = 0; n < 2; n++) await frame(); // a table is filled when it is unfolded
-  const set = (e) => e.getAttribute("aria-pressed") ?? (e.type === "checkbox" ? e.checked : e.value);
+  const own = (e) => (e.type === "checkbox" ? e.checked : e.value);
+  const set = (e) => e.getAttribute("aria-pressed") ?? own(e);
   const found = [...view.querySelectorAll("input, select, [aria-pressed]")].map(set);
   const texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
   const seen = { opacityProperty: true, visibilityProperty: true }; // a pointer's label is not
@@ -422,7 +423,7 @@ def test_both_ways_between_browser_and_kernel(lab: Lab) -> None:
 
 
 MASKED = """
-from attnbook.widgets import MaskedWords
+from attnbook.web import MaskedWords
 from tests.helpers.tiny_bert import tiny_bert
 words = MaskedWords("Ask the cats", [1], weights=tiny_bert())
 display(words)
@@ -457,7 +458,7 @@ def test_weights_come_from_the_kernel_and_are_not_stored(lab: Lab) -> None:
 
 
 PLAYGROUND = """
-from attnbook.widgets import Playground
+from attnbook.web import Playground
 from tests.helpers.tiny_gpt import tiny_gpt
 play = Playground("We must ask the", weights=tiny_gpt(), unfolded=["filters"])
 drawn = play.answer["drawn"]["which"]
@@ -489,9 +490,9 @@ def test_a_playground_writes_with_the_weights_of_its_kernel(lab: Lab) -> None:
 
 
 BENCH = """
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import DecodingBench
+from attnbook.weights.int8 import load_int8
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import DecodingBench
 from tests.helpers.tiny_gpt import tiny_gpt
 bench = DecodingBench(*load_int8(tiny_gpt(), TransformerDecoder), "We must ask", steps=0)
 display(bench)

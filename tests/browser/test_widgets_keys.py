@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import (
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import (
     AttentionHeatmap,
     AttentionSheet,
     DecodingBench,
@@ -19,6 +18,7 @@ from attnbook.widgets import (
     Playground,
     RotaryDial,
 )
+from attnbook.weights.int8 import load_int8
 from tests.browser.widget_pages import render, settle, stop_clocks, tick
 from tests.helpers.tiny_gpt import tiny_gpt
 from tests.helpers.widgets import bowls, walk

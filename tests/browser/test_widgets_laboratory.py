@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import Laboratory, PositionExplorer
+from attnbook.web import Laboratory, PositionExplorer
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import copied, everywhere, settle, until, violations, widget
 from tests.helpers.laboratory import table

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
-from attnbook.widgets import MaskedWords, PositionExplorer, format_number
+from attnbook.web import MaskedWords, PositionExplorer, format_number
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import copied, everywhere, settle, widget
 from tests.helpers.tiny_bert import NAME, tiny_bert

@@ -10,10 +10,10 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.int8 import load_int8
-from attnbook.recording import recorded
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import Playground, format_number
+from attnbook.model.recording import recorded
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.web import Playground, format_number
+from attnbook.weights.int8 import load_int8
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import (
     copied,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from attnbook.widgets import PositionExplorer, RotaryDial, format_number
-from attnbook.widgets.rotary_dial import positioned
+from attnbook.web import PositionExplorer, RotaryDial, format_number
+from attnbook.web.rotary_dial.widget import positioned
 from tests.browser.widget_pages import (
     copied,
     dial_says,

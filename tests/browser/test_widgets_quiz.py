@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import Question, Quiz
-from attnbook.widgets.quiz import which_wrote
+from attnbook.web import Question, Quiz
+from attnbook.web.quiz.widget import which_wrote
 from tests.browser.widget_pages import HOSTILE, copied, everywhere, serious, widget
 
 GAME = which_wrote(

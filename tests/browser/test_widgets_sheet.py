@@ -10,7 +10,7 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from attnbook.walks import attention_row
-from attnbook.widgets import AttentionSheet, Drawing
+from attnbook.web import AttentionSheet, Drawing
 from tests.browser.widget_pages import (
     copied,
     everywhere,

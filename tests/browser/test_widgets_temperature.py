@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import SoftmaxTemperature, format_number
-from attnbook.widgets.softmax_temperature import softmax
+from attnbook.web import SoftmaxTemperature, format_number
+from attnbook.web.softmax_temperature.widget import softmax
 from tests.browser.widget_pages import (
     HOSTILE,
     copied,

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from attnbook.walks import target_shift
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.helpers.walks import drawn
 from tests.helpers.walks_transformer import pairs, translator, way

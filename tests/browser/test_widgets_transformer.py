@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page
 
-from attnbook.widgets import BlockDiagram, LossSurface, format_number
+from attnbook.web import BlockDiagram, LossSurface, format_number
 from tests.browser.widget_pages import (
     HOSTILE,
     copied,

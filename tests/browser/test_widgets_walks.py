@@ -8,9 +8,9 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
-from attnbook.seq2seq import GRUCell
+from attnbook.model.seq2seq import GRUCell
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.helpers.walks import drawn
 from tests.helpers.walks_seq2seq import WORDS, translator

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.widgets import format_number
-from attnbook.widgets.rotary_dial import positioned
+from attnbook.web import format_number
+from attnbook.web.rotary_dial.widget import positioned
 from tools.notebooks import ROOT
 
 HOSTILE = [

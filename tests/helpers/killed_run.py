@@ -2,8 +2,8 @@
 
 import os
 
-from attnbook.settings import Settings
-from attnbook.train import run
+from attnbook.learn.engine import run
+from attnbook.learn.settings import Settings
 
 
 def start(settings: Settings, cache: str) -> None:

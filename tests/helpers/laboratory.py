@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from attnbook.widgets import Laboratory
+from attnbook.web import Laboratory
 
 
 def table(*runs: tuple[dict[str, Any], list[float]]) -> np.ndarray:
-    """Rows as `attnbook.tables.load` gives them: a test each 25 steps, loss 1 - exact."""
+    """Rows as `attnbook.learn.tables.load` gives them: a test each 25 steps, loss 1 - exact."""
     rows = [
         {**Laboratory(**given).settings, "step": 25 * n, "loss": 1.0 - x, "exact": x, "tokens": x}
         for given, shares in runs

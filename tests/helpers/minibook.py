@@ -45,7 +45,7 @@ def stale(site: Path) -> bool:
         return True
     sources = [ROOT / name for name in ("_config.yml", "_toc.yml", "package-lock.json")]
     sources += [ROOT / "requirements.txt", ROOT / "tools/site.py"]
-    for folder in ("book", "src/attnbook/widgets", "src/attnbook/weights"):
+    for folder in ("book", "src/attnbook/web", "src/attnbook/weights"):
         sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
     newest = max(file.stat().st_mtime for file in sources if file.is_file())
     return newest > built.stat().st_mtime

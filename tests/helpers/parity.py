@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnbook.config import TransformerConfig
+from attnbook.model.config import TransformerConfig
 
 BATCH, SOURCE, TARGET = 2, 7, 5
 SMALL = TransformerConfig(12, 3, 20, 2)

@@ -10,11 +10,11 @@ import sys
 import torch
 from safetensors.torch import save_file
 
-from attnbook.config import TINY
-from attnbook.number_words import Numbers
-from attnbook.training import train
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs
+from attnbook.learn.loop import train
+from attnbook.model.config import TINY
+from attnbook.model.transformer import Transformer
+from attnbook.text.number_words import Numbers
+from attnbook.text.vocabulary import Pairs
 
 rank, size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
 torch.manual_seed(int(rank))  # the first process's weights must win

@@ -4,7 +4,7 @@ import re
 
 from hypothesis import strategies as st
 
-from attnbook.speeches import speeches
+from attnbook.text.speeches import speeches
 
 UNICODE = [
     "Ünaffordable, UNAFFORDABLE!",

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from attnbook.bert import Bert
-from attnbook.config import BERT
-from attnbook.int8 import save_int8
-from attnbook.tokenizers import WordPiece
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.bert import Bert
+from attnbook.model.config import BERT
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import WordPiece
+from attnbook.weights.int8 import save_int8
 
 NAME = "tiny"
 WORDS = "we must ask the people of this country to keep the peace and its cats ."

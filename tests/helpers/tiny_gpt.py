@@ -3,9 +3,9 @@
 from functools import cache
 from pathlib import Path
 
-from attnbook.config import TransformerConfig
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.config import TransformerConfig
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
 from tests.helpers.tiny_bert import kept
 
 NAME = "tiny_gpt"

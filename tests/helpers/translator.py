@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnbook.config import QWEN_3, TransformerConfig
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Vocabulary
+from attnbook.model.config import QWEN_3, TransformerConfig
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Vocabulary
 from tests.helpers.parity import BATCH, SMALL, SOURCE, TARGET
 
 ENGLISH, GERMAN = Vocabulary("abcdefghij"), Vocabulary("ABCDEFGH")  # 13 and 11 tokens

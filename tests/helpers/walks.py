@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 
 
 def drawn(drawing: Drawing, name: str) -> Tensor:

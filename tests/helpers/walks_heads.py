@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnbook.attention import MultiHeadAttention
+from attnbook.model.attention import MultiHeadAttention
 from attnbook.walks import heads_step
-from attnbook.widgets import Drawing
+from attnbook.web import Drawing
 
 N, D, D_HEAD, AT = 9, 14, 7, 6
 TOKENS = [*"abcdefghi"]

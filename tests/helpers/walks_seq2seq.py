@@ -5,15 +5,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnbook.scores import AdditiveScore, DotScore
-from attnbook.seq2seq import (
+from attnbook.model.scores import AdditiveScore, DotScore
+from attnbook.model.seq2seq import (
     Decoder,
     Encoder,
     LuongDecoder,
     RNNsearchDecoder,
     Seq2Seq,
 )
-from attnbook.vocabulary import Vocabulary
+from attnbook.text.vocabulary import Vocabulary
 
 SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
 TARGET = Vocabulary(["un", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf"])

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnbook.config import TransformerConfig
-from attnbook.transformer import Transformer
-from attnbook.vocabulary import Pairs, Vocabulary, pad_batch
+from attnbook.model.config import TransformerConfig
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Pairs, Vocabulary, pad_batch
 from attnbook.walks import timeline
 
 SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])

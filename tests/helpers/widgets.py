@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from attnbook.drawing import arrow, cells, column, row
-from attnbook.int8 import load_int8
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import (
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import arrow, cells, column, row
+from attnbook.web import (
     AttentionHeatmap,
     AttentionSheet,
     BlockDiagram,
@@ -26,6 +25,7 @@ from attnbook.widgets import (
     SoftmaxTemperature,
     Step,
 )
+from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_bert import tiny_bert
 from tests.helpers.tiny_gpt import tiny_gpt
 

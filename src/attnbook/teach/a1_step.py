@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.masks import padding_mask
+from attnbook.model.masks import padding_mask
 from attnbook.teach.asking import check
 from attnbook.teach.judging import number, numbers, parts, right, same
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.positions import sinusoidal
+from attnbook.model.positions import sinusoidal
 from attnbook.teach.asking import check
 from attnbook.teach.judging import numbers, pick, right, same
 

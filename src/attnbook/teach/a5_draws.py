@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook import sampling
+from attnbook.model import sampling
 from attnbook.teach.a4_heads import whole
 from attnbook.teach.asking import check
 from attnbook.teach.judging import numbers, right, same

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes, check_whole
-from attnbook.drawing import SMALL, Part, arrow, cells, grid, row, space, text
+from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
 from attnbook.walks._input import written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 
 def attention_row(

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_whole
-from attnbook.decoding import Hypotheses, beam_search, evaluating
-from attnbook.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text
-from attnbook.lettering import text_width
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import Drawing, Step
+from attnbook.model.decoding import Hypotheses, beam_search, evaluating
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text
+from attnbook.show.lettering import text_width
+from attnbook.text.tokenizers import BytePair
+from attnbook.web import Drawing, Step
 
 MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and between two rows
 

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_whole
-from attnbook.drawing import (
+from attnbook.model.recording import calls
+from attnbook.model.seq2seq import Decoder, LuongDecoder, Seq2Seq
+from attnbook.show.drawing import (
     SMALL,
     Box,
     Number,
@@ -23,11 +25,9 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.recording import calls
-from attnbook.seq2seq import Decoder, LuongDecoder, Seq2Seq
 from attnbook.walks._input import SHOWN, written_sum
 from attnbook.walks._unrolled import check_layers, spelled
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 TOWER, TALL = 5, 44  # numbers of an encoder's state; units of a weight of 1
 

@@ -6,10 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook import sampling
 from attnbook.checks import check_whole
-from attnbook.decoding import evaluating
-from attnbook.drawing import (
+from attnbook.model import sampling
+from attnbook.model.decoding import evaluating
+from attnbook.model.sampling import Sampling
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import (
     DEEPEST,
     FAINTEST,
     SMALL,
@@ -27,11 +29,9 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.lettering import text_width
-from attnbook.sampling import Sampling
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import Drawing, Step
+from attnbook.show.lettering import text_width
+from attnbook.text.tokenizers import BytePair
+from attnbook.web import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1
 Filter = Callable[[Tensor, Any], Tensor]

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from attnbook.checks import check_shapes, check_whole
-from attnbook.drawing import SMALL, Part, arrow, cells, grid, space, text
-from attnbook.seq2seq import GRUCell
+from attnbook.model.seq2seq import GRUCell
+from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, space, text
 from attnbook.walks._input import written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 MOST = 5  # numbers side by side
 

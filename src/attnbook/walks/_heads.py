@@ -6,13 +6,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.attention import MultiHeadAttention
 from attnbook.checks import check_range, check_shapes, check_whole
-from attnbook.drawing import SMALL, Part, arrow, box, cells, column, frame, grid, row, space, text
-from attnbook.recording import calls
+from attnbook.model.attention import MultiHeadAttention
+from attnbook.model.recording import calls
+from attnbook.show.drawing import (
+    SMALL,
+    Part,
+    arrow,
+    box,
+    cells,
+    column,
+    frame,
+    grid,
+    row,
+    space,
+    text,
+)
 from attnbook.walks._decoder_step import products, upright
 from attnbook.walks._input import written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 NEAR, TOWER, WIDE = 5, 4, 28  # tokens, numbers of a vector in a head, units of a column
 WHOLE = 6  # numbers of a whole vector

@@ -5,12 +5,12 @@ from typing import Any
 
 from torch import Tensor
 
-from attnbook.bert import Bert, pack
-from attnbook.decoding import evaluating
-from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, text
-from attnbook.recording import Calls, calls
-from attnbook.tokenizers import WordPiece
-from attnbook.widgets import Drawing, Step
+from attnbook.model.bert import Bert, pack
+from attnbook.model.decoding import evaluating
+from attnbook.model.recording import Calls, calls
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, text
+from attnbook.text.tokenizers import WordPiece
+from attnbook.web import Drawing, Step
 
 SHOWN = 6  # numbers of each vector
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from attnbook.decoding import evaluating
-from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, row, space, text
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
+from attnbook.model.decoding import evaluating
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, space, text
+from attnbook.text.tokenizers import BytePair
 from attnbook.walks._input import written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 
 def next_token(

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from attnbook.checks import check_whole
-from attnbook.decoding import evaluating
-from attnbook.drawing import SMALL, Part, arrow, bars, box, cells, grid, row, space, text
-from attnbook.prompting import Wording
-from attnbook.tokenizers import BytePair
-from attnbook.transformer import TransformerDecoder
-from attnbook.widgets import Drawing, Step
+from attnbook.model.decoding import evaluating
+from attnbook.model.prompting import Wording
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.show.drawing import SMALL, Part, arrow, bars, box, cells, grid, row, space, text
+from attnbook.text.tokenizers import BytePair
+from attnbook.web import Drawing, Step
 
 ROOM = 340  # units: the width of the prompt
 

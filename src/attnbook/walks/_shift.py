@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
-from attnbook.decoding import evaluating
-from attnbook.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
-from attnbook.seq2seq import Seq2Seq
-from attnbook.vocabulary import Pairs
+from attnbook.model.decoding import evaluating
+from attnbook.model.seq2seq import Seq2Seq
+from attnbook.show.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
+from attnbook.text.vocabulary import Pairs
 from attnbook.walks._unrolled import spelled
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 
 def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:

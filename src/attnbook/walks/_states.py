@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
-from attnbook.drawing import SMALL, Part, arrow, box, cells, grid, row, text
-from attnbook.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.model.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, text
 from attnbook.walks._unrolled import check_layers
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 
 def _towers(name: str, states: Tensor, role: str = "key", *, odd: int = -1) -> list[Part]:

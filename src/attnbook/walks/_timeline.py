@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_whole
-from attnbook.decoding import evaluating
-from attnbook.drawing import (
+from attnbook.model.decoding import evaluating
+from attnbook.model.recording import calls
+from attnbook.model.transformer import Transformer
+from attnbook.show.drawing import (
     SMALL,
     Arrow,
     Part,
@@ -21,11 +23,9 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.recording import calls
-from attnbook.transformer import Transformer
 from attnbook.walks._input import written_sum
 from attnbook.walks._unrolled import spelled
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 SHOWN, TOWER = 4, 3  # numbers of a vector, side by side, and of a key or a value
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
-from attnbook.drawing import (
+from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
+from attnbook.show.drawing import (
     SMALL,
     WIDTH,
     Part,
@@ -20,10 +21,9 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.seq2seq import Decoder, Encoder, Seq2Seq
-from attnbook.vocabulary import Vocabulary
+from attnbook.text.vocabulary import Vocabulary
 from attnbook.walks._input import written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 SHOWN = 8  # numbers of each state
 

@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnbook.bert import Bert, pack
 from attnbook.checks import check_range, check_whole
-from attnbook.decoding import evaluating
-from attnbook.drawing import (
+from attnbook.model.bert import Bert, pack
+from attnbook.model.decoding import evaluating
+from attnbook.model.recording import calls
+from attnbook.show.drawing import (
     SMALL,
     Part,
     arrow,
@@ -22,10 +23,9 @@ from attnbook.drawing import (
     space,
     text,
 )
-from attnbook.recording import calls
-from attnbook.tokenizers import WordPiece
+from attnbook.text.tokenizers import WordPiece
 from attnbook.walks._input import SHOWN, added, written_sum
-from attnbook.widgets import Drawing, Step
+from attnbook.web import Drawing, Step
 
 
 def masked_word(

@@ -1,0 +1,96 @@
+"""How many bits a language model needs for a text: per token, and per byte."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attnbook.checks import check_whole
+from attnbook.model.decoding import evaluating
+from attnbook.text.corpus import Stream, Tokenizer, check_stream, join, piece, token_bytes
+
+
+def nats(
+    model: Callable[[Tensor], Tensor], stream: Stream, n: int, *, batch_size: int = 64
+) -> Float[Tensor, " place"]:
+    """What a model needs for each token of a stream but the first: -ln P(token | those before).
+
+    The stream is read in windows of n tokens, each half a window further. Of a window counts what
+    none before it has predicted, so that a token has n / 2 tokens before it at least, but for the
+    first of the stream.
+
+    Args:
+        model: gives `[batch token vocab]` scores of the next token, a module without its dropout.
+        stream: `[token]` ids.
+        n: the most tokens that the model reads, its context.
+        batch_size: number of windows that are read at once.
+
+    Returns:
+        `[token - 1]` nats, in float64.
+
+    Raises:
+        ValueError: if a number is below 1, or the stream has fewer than 2 tokens.
+    """
+    check_whole(1, n=n, batch_size=batch_size)
+    check_stream(2, stream)
+    last = max(0, len(stream) - 1 - n)
+    begins = [*range(0, last, max(1, n // 2)), last]
+    found: list[Tensor] = []
+    done = 0
+    for i in range(0, len(begins), batch_size):
+        some = begins[i : i + batch_size]
+        pieces = torch.stack([piece(stream, begin, begin + n + 1) for begin in some])
+        with evaluating(model):
+            scores = model(pieces[:, :-1]).float().log_softmax(-1)
+        needed = -scores.gather(2, pieces[:, 1:, None])[..., 0].double()
+        for begin, row in zip(some, needed, strict=True):
+            found.append(row[done - begin :])
+            done = begin + len(row)
+    return torch.cat(found)
+
+
+def bits_and_bytes(
+    model: Callable[[Tensor], Tensor],
+    stream: Stream,
+    sizes: Int[Tensor, " vocab"],
+    n: int,
+    *,
+    batch_size: int = 64,
+) -> tuple[float, int]:
+    """The two parts of `bits_per_byte`, of a stream without its first token.
+
+    Args:
+        model, stream, n, batch_size: as for `nats`.
+        sizes: the bytes of each token, as `token_bytes` gives them.
+    """
+    bits = nats(model, stream, n, batch_size=batch_size).sum().item() / math.log(2)
+    return bits, int(sizes[piece(stream, 1, len(stream))].sum())
+
+
+def bits_per_byte(
+    model: Callable[[Tensor], Tensor], tokenizer: Tokenizer, texts: Iterable[str], n: int
+) -> float:
+    """What a model needs for some texts, for each byte that they have as UTF-8.
+
+        bits = sum_t -log2 P(token_t | those before) / sum_t bytes(token_t)
+
+    So models with other tokens can be compared, also with programs that compress. The end token
+    behind each text counts, as it says how long the text is.
+
+    Args:
+        model, n: as for `nats`.
+        tokenizer: cuts the texts into tokens.
+        texts: at least one, with a byte at least.
+
+    Raises:
+        ValueError: if the texts are empty or one string, or as `nats` does.
+
+    Source: Gao et al. 2020, section 3.1.
+    """
+    stream = join(tokenizer, texts)
+    if (stream == tokenizer.vocab.eos).all():
+        raise ValueError("texts must hold at least one byte, got none")
+    bits, size = bits_and_bytes(model, stream, token_bytes(tokenizer), n)
+    return bits / size

@@ -1,0 +1,484 @@
+"""One training loop for every model of the book, checkpoints that survive a kill, and schedules."""
+
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs, send_to_device
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.amp.grad_scaler import GradScaler
+from torch.optim import Adam, Optimizer
+from tqdm.auto import tqdm
+
+from attnbook.checks import check_choice, check_device, check_range, check_whole
+from attnbook.files import whole
+from attnbook.learn.optimizers import Named
+from attnbook.model.decoding import pick
+
+Precision = Literal["no", "bf16", "fp16"]
+
+
+@dataclass(frozen=True)
+class _Warmed:
+    """A learning rate that rises in a straight line, then follows a curve from `lr` to `least`."""
+
+    lr: float
+    steps: int
+    warmup: int = 0
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_whole(1, steps=self.steps)
+        check_range(0, math.inf, lr=self.lr)
+        if not 0 <= self.warmup < self.steps:
+            raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
+        if not 0 <= self.least <= self.lr:
+            raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of an update; `step` 0 is the first."""
+        check_whole(0, step=step)
+        if step < self.warmup:
+            return self.lr * (step + 1) / (self.warmup + 1)
+        return self.least + (self.lr - self.least) * self._left(min(step, self.steps))
+
+    def _left(self, step: int) -> float:
+        """How much of the way down is left, 1 .. 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Cosine(_Warmed):
+    """A learning rate that rises in a straight line, then falls along half a cosine.
+
+        lr_t = lr (t + 1) / (warmup + 1)                                            t < warmup
+        lr_t = least + (lr - least) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2   t < steps
+        lr_t = least                                                                afterwards
+
+    Args:
+        lr: the highest learning rate, of update `warmup`.
+        steps: number of updates t = 0 .. steps - 1.
+        warmup: number of updates before the highest rate.
+        least: where the fall ends.
+
+    Raises:
+        ValueError: if lr is negative or not finite, warmup is not in 0 .. steps - 1, least is not
+            in 0 .. lr, or a step is negative.
+
+    Source: Loshchilov and Hutter 2017, equation 5.
+
+    In other libraries: `get_cosine_schedule_with_warmup` of `transformers`, whose rise is
+    t / warmup.
+    """
+
+    def _left(self, step: int) -> float:
+        return (1 + math.cos(math.pi * (step - self.warmup) / (self.steps - self.warmup))) / 2
+
+
+@dataclass(frozen=True)
+class StableDecay(_Warmed):
+    """A learning rate that rises in a straight line, stays, and falls in a straight line.
+
+        lr_t = lr (t + 1) / (warmup + 1)                             t < warmup
+        lr_t = lr                                                    t < steps - decay
+        lr_t = least + (lr - least) (steps - t) / decay              t < steps
+        lr_t = least                                                 afterwards
+
+    A run can be lengthened from before its fall; most of what the fall gains, it gains at once.
+
+    Args:
+        lr, steps, warmup, least: as for `Cosine`.
+        decay: number of updates of the fall. None: a fifth of all, and at least 1.
+
+    Raises:
+        ValueError: if decay is not in 1 .. steps - warmup, or as `Cosine` does.
+
+    Source: Hu et al. 2024, section 4.2, whose fall is exponential; Hägele et al. 2024, section 4
+    (a straight line, and a fall of a fifth).
+
+    In other libraries: `get_wsd_schedule` of `transformers`.
+    """
+
+    decay: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.fall <= self.steps - self.warmup:
+            most = self.steps - self.warmup
+            raise ValueError(f"decay must lie in 1..{most}, steps less warmup, got {self.decay}")
+
+    @property
+    def fall(self) -> int:
+        """decay, also where it follows from the steps."""
+        most = self.steps - self.warmup
+        return max(1, min(self.steps // 5, most)) if self.decay is None else self.decay
+
+    def _left(self, step: int) -> float:
+        return min(1.0, (self.steps - step) / self.fall)
+
+
+@dataclass(frozen=True)
+class Noam:
+    """The learning rate of the first Transformer: a straight rise, then one over a square root.
+
+        lr_t = factor d_model^(-1/2) min(t^(-1/2), t warmup^(-3/2)),   t = step + 1
+
+    Args:
+        d_model: size of the model's vectors: wider models learn in smaller steps.
+        warmup: the update with the highest rate, factor / sqrt(d_model warmup).
+        factor: scales the whole curve; 1 in the paper.
+
+    Raises:
+        ValueError: if d_model or warmup is below 1, factor is negative or not finite, or a step is
+            negative.
+
+    Source: Vaswani et al. 2017, equation 3.
+
+    In other libraries: `get_inverse_sqrt_schedule` of `transformers`, `inverse_sqrt` of fairseq.
+    """
+
+    d_model: int
+    warmup: int
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_whole(1, d_model=self.d_model, warmup=self.warmup)
+        check_range(0, math.inf, factor=self.factor)
+
+    def __call__(self, step: int) -> float:
+        """The learning rate of an update; `step` 0 is the first."""
+        check_whole(0, step=step)
+        t = step + 1
+        return self.factor * self.d_model**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
+
+
+@dataclass
+class Run:
+    """A training run, as its hooks see it.
+
+    Attributes:
+        model: what is trained.
+        optimizer: what trains it.
+        steps: number of updates in the whole run.
+        losses: the loss of each update so far.
+        settings: what makes this run another than others, in words.
+        is_main: whether this is the first of several processes: the one that writes files.
+        scaler: what keeps gradients in the range of "fp16"; else it does nothing.
+
+    In other libraries: `TrainerState` of `transformers`.
+    """
+
+    model: nn.Module
+    optimizer: Optimizer
+    steps: int
+    losses: list[float]
+    settings: dict[str, str]
+    is_main: bool
+    scaler: GradScaler
+
+    @property
+    def step(self) -> int:
+        """How many updates have been made."""
+        return len(self.losses)
+
+
+class _Objective(nn.Module):
+    """The loss as a module: what runs on several processes must be called as one."""
+
+    def __init__(
+        self, model: nn.Module, loss: Callable[[Any], Tensor], context: AbstractContextManager
+    ):
+        super().__init__()
+        self.model, self.loss, self.context = model, loss, context
+
+    def forward(self, batch: Any, share: float) -> Tensor:
+        """The loss of some rows, times what they count in that of all; without a term nothing."""
+        if not share:  # other processes wait for the gradients of all parameters
+            trained = [p.sum() for p in self.model.parameters() if p.requires_grad]
+            return 0 * torch.stack(trained).sum()
+        with self.context:
+            value = self.loss(batch)
+        if not isinstance(value, Tensor) or value.ndim:
+            came = list(value.shape) if isinstance(value, Tensor) else value
+            raise ValueError(f"loss must give a scalar, a mean over the batch, got {came}")
+        return value.to(torch.promote_types(value.dtype, torch.float32)) * share
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:
+    """In it matrix products are computed in half precision; sums, norms and softmax are not.
+
+    Args:
+        precision: "bf16" (8 bits of the number, range of float32), "fp16" (11 bits, up to 65504) or
+            "no": everything in the type that it has.
+        device: which computes.
+
+    Raises:
+        ValueError: if precision is another word, or the device does not have it.
+
+    Source: Micikevicius et al. 2018, section 3 ("fp16"); Kalamkar et al. 2019 ("bf16").
+
+    In other libraries: `torch.autocast`.
+    """
+    check_choice(get_args(Precision), precision=precision)
+    if precision == "no":
+        return nullcontext()
+    has = torch.amp.is_autocast_available(device.type)
+    if device.type == "cuda" and precision == "bf16":
+        has = torch.cuda.is_bf16_supported(including_emulation=False)
+    if not has:
+        wanted = f"precision must be one that the device {device.type!r} computes with, as 'no'"
+        raise ValueError(f"{wanted}, got {precision!r}")
+    return torch.autocast(
+        device.type, dtype=torch.bfloat16 if precision == "bf16" else torch.float16
+    )
+
+
+def train(
+    model: nn.Module,
+    batches: Callable[[int], Any],
+    loss: Callable[[Any], Tensor],
+    steps: int,
+    *,
+    lr: float | Callable[[int], float],
+    optimizer: Callable[[Named], Optimizer] = Adam,
+    on_step: Iterable[Callable[[Run], object]] = (),
+    clip: float | None = 1.0,
+    seed: int = 0,
+    count: Callable[[Any], int | Tensor] | None = None,
+    accumulate: int = 1,
+    precision: Precision = "no",
+    tokens: int | None = None,
+) -> list[float]:
+    """Train, by default with Adam and a learning rate that falls along half a cosine.
+
+    Under `accelerate launch` each process takes its share of the rows of every batch, and the
+    gradients are averaged, so that several processes give the losses of one. So do parts that a
+    process takes one after another. Torch's global seed is set anew at every step.
+
+    Args:
+        model: changed in place, on the device that Accelerate chooses; afterwards, also after an
+            error or Ctrl-C, in evaluation mode on the device where it was.
+        batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
+            For several processes or parts: tensors with a row a sample, in tuples or mappings.
+        loss: gives the loss of a batch, a scalar: a mean over the batch.
+        steps: number of updates.
+        lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
+            `Cosine` give it (with a checkpoint: something whose text tells it from others).
+        optimizer: makes one of the model's named parameters, as `torch.optim.AdamW` and those of
+            `attnbook.learn.optimizers` do. A group's `scale` is a factor of its learning rate.
+        on_step: hooks, called with the `Run` before the first update and after each: to watch, to
+            evaluate, or a `Checkpoint`.
+        clip: largest norm of the gradient; None: any.
+        seed: of what is random inside the model (dropout), with the step.
+        count: for several processes or parts, how many terms a batch's mean has, so that shares
+            count by them, as tokens of sentences of unequal length; one without a term counts
+            nothing. None: its rows.
+        accumulate: number of parts in which a process computes its rows, to need less memory.
+        precision: "bf16" or "fp16" for matrix products in half precision, as `autocast`; an update
+            whose gradient is too large for "fp16" is left out, and the next one scaled down.
+        tokens: how many tokens a batch has: then the progress bar counts tokens, not updates.
+
+    Returns:
+        The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
+
+    Raises:
+        ValueError: if `steps` or `accumulate` is below 1, clip is not above 0, the loss is no
+            scalar, a batch has fewer rows than parts, the device does not have the precision, or
+            the hooks leave processes at different steps.
+        FloatingPointError: if a loss or its gradient is not finite; names the step.
+        RuntimeError: if the device computes wrongly.
+
+    Source: Kingma and Ba 2015 (Adam).
+
+    In other libraries: `Trainer` of `transformers`, with `on_step` for its callbacks.
+    """
+    check_whole(1, steps=steps, accumulate=accumulate)
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip must be above 0, or None for no clipping, got {clip}")
+    if not callable(lr) and not lr >= 0:
+        raise ValueError(f"lr must be at least 0, got {lr}")
+    schedule = lr if callable(lr) else Cosine(lr, steps)
+    spare = DistributedDataParallelKwargs(find_unused_parameters=True)
+    accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
+    size, index, device = accelerator.num_processes, accelerator.process_index, accelerator.device
+    check_device(device)
+    context = autocast(precision, device)
+    home = next((weight.device for weight in model.parameters()), device)
+    try:
+        model.to(device)
+        objective, updater = accelerator.prepare(
+            _Objective(model, loss, context), optimizer(model.named_parameters())
+        )
+        scaler = GradScaler(device.type, enabled=precision == "fp16")
+        settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
+        settings |= {"accumulate": accumulate, "precision": precision}
+        name = getattr(optimizer, "__name__", "<lambda>")
+        settings["optimizer"] = optimizer if name == "<lambda>" else name
+        words = {name: str(value) for name, value in settings.items()}
+        run = Run(model, updater, steps, [], words, accelerator.is_main_process, scaler)
+        hooks = list(on_step)
+        for hook in hooks:
+            hook(run)
+        begun = cast(Tensor, accelerator.gather(torch.tensor([run.step], device=device))).tolist()
+        if len(set(begun)) > 1:
+            raise ValueError(f"on_step must bring all processes to one step, got {begun}")
+        shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
+        unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
+        each = 1 if tokens is None else tokens
+        with tqdm(total=steps * each, initial=run.step * each, disable=not shown, **unit) as bar:
+            while run.step < steps:
+                model.train()  # a hook may have evaluated
+                torch.manual_seed(seed * 1_000_003 + run.step * size + index)
+                updater.zero_grad()
+                total = torch.zeros((), device=device)
+                parts = _parts(batches(run.step), accelerator, count, accumulate)
+                for i, (part, share) in enumerate(parts, start=1):
+                    waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
+                    with waits:
+                        value = objective(send_to_device(part, device), share)
+                        if not value.isfinite():
+                            raise FloatingPointError(
+                                f"the loss is {value.item()} at step {run.step}"
+                            )
+                        accelerator.backward(scaler.scale(value))
+                    total += value.detach()
+                scaler.unscale_(updater)
+                longest = math.inf if clip is None else clip
+                norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
+                if not norm.isfinite() and not (scaler.is_enabled() and scaler.get_scale() > 1):
+                    raise FloatingPointError(
+                        f"the gradient is {norm.item()} long at step {run.step}"
+                    )
+                for group in updater.param_groups:
+                    group["lr"] = schedule(run.step) * group.get("scale", 1.0)
+                scaler.step(updater)
+                scaler.update()
+                run.losses.append(cast(Tensor, accelerator.reduce(total, "mean")).item())
+                bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
+                bar.update(each)
+                for hook in hooks:
+                    hook(run)
+        return run.losses
+    finally:
+        model.eval().to(home)
+
+
+def _parts(
+    batch: Any,
+    accelerator: Accelerator,
+    count: Callable[[Any], int | Tensor] | None,
+    accumulate: int,
+) -> list[tuple[Any, float]]:
+    """This process's rows of a batch in parts, and what the mean of each counts in that of all."""
+    size, index = accelerator.num_processes, accelerator.process_index
+    if (parts := size * accumulate) == 1:
+        return [(batch, 1.0)]
+    n = next((len(tensor) for tensor in _tensors(batch)), 0)
+    if n < parts:
+        raise ValueError(f"batches must have a row for each of {parts} parts, got {n}")
+    rows = [torch.arange(index + size * i, n, parts) for i in range(accumulate)]
+    mine = [pick(batch, some) for some in rows]
+    terms = torch.tensor(
+        [
+            float(len(some) if count is None else count(part))
+            for some, part in zip(rows, mine, strict=True)
+        ],
+        device=accelerator.device,
+    )
+    shares = size * terms / cast(Tensor, accelerator.reduce(terms.sum(), "sum"))
+    return list(zip(mine, shares.tolist(), strict=True))
+
+
+def _tensors(batch: Any) -> Iterator[Tensor]:
+    """The tensors of a batch, in order."""
+    if isinstance(batch, Tensor):
+        yield batch
+    elif isinstance(batch, Mapping | tuple | list):
+        for part in batch.values() if isinstance(batch, Mapping) else batch:
+            yield from _tensors(part)
+    elif batch is not None:
+        raise ValueError(f"batches must hold tensors, in tuples or mappings, got {batch!r}")
+
+
+class Checkpoint:
+    """A hook for `train` that keeps the run in a file, so that it goes on after a kill.
+
+    At the start the run is loaded, if it is there, and then ends as an unbroken one would. It is
+    written whole every `every` updates and at the end, or not at all.
+
+    Args:
+        path: a safetensors file: weights, the optimizer's moments, and the losses so far.
+        every: updates between two writes.
+
+    Raises:
+        ValueError: if `every` is below 1; when called, if the file belongs to another run: other
+            settings, another number of processes, or another model.
+
+    In other libraries: `ModelCheckpoint` of Lightning, `save_steps` of `transformers`.
+    """
+
+    def __init__(self, path: str | Path, every: int = 500):
+        check_whole(1, every=every)
+        self.path, self.every = Path(path), every
+
+    def __call__(self, run: Run) -> None:
+        """Load before the first update, save when it is time."""
+        if not run.step:
+            if self.path.exists():
+                self._load(run)
+        elif run.is_main and (run.step % self.every == 0 or run.step == run.steps):
+            self._save(run)
+
+    def _save(self, run: Run) -> None:
+        tensors = {f"model.{name}": value for name, value in run.model.state_dict().items()}
+        for i, moments in run.optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"optimizer.{i}.{name}"] = torch.as_tensor(value)
+        for name, value in run.scaler.state_dict().items():
+            tensors[f"scaler.{name}"] = torch.as_tensor(value)
+        tensors["losses"] = torch.tensor(run.losses, dtype=torch.float64)
+        kept = {
+            name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, value in tensors.items()
+        }
+        with whole(self.path) as partial:
+            save_file(kept, partial, metadata=run.settings)
+
+    def _load(self, run: Run) -> None:
+        try:
+            with safe_open(self.path, "pt") as file:
+                settings = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"checkpoint {self.path} must be a checkpoint: {error}") from None
+        for name, mine in run.settings.items():
+            if (other := settings.get(name)) != mine:
+                wanted = f"checkpoint {self.path} must be of the run with {name} {mine}"
+                raise ValueError(f"{wanted}, got {other}")
+        losses = tensors.pop("losses").tolist()
+        weights, moments, scaler = {}, {}, {}
+        for name, value in tensors.items():
+            kind, rest = name.split(".", 1)
+            if kind == "model":
+                weights[rest] = value
+            elif kind == "scaler":
+                scaler[rest] = value.item()
+            else:
+                i, moment = rest.split(".")
+                moments.setdefault(int(i), {})[moment] = value
+        try:
+            run.model.load_state_dict(weights)
+        except RuntimeError as error:
+            first = str(error).splitlines()[1].strip()
+            raise ValueError(f"checkpoint {self.path} must fit the model: {first}") from None
+        run.optimizer.load_state_dict(run.optimizer.state_dict() | {"state": moments})
+        run.scaler.load_state_dict(scaler)
+        run.losses[:] = losses

@@ -1,0 +1,92 @@
+"""How good translations are: exact match, token accuracy, BLEU; and where attention points."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from sacrebleu import BLEU
+from torch import Tensor
+
+from attnbook.checks import check_shapes
+from attnbook.model.decoding import evaluating
+from attnbook.model.seq2seq import Seq2Seq
+from attnbook.text.number_words import NumberPair
+from attnbook.text.vocabulary import Pairs
+
+
+class Quality(NamedTuple):
+    """Quality of a model on a batch.
+
+    Attributes:
+        exact: share of sentences translated without a single error, by greedy decoding.
+        token: share of target tokens that are the likeliest one when all before them are given.
+        bleu: corpus BLEU of the greedy translations, 0 to 100; a morpheme counts as a word, and
+            n-grams longer than every sentence are left out.
+    """
+
+    exact: float
+    token: float
+    bleu: float
+
+
+def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
+    """Translate a batch greedily and compare with its targets.
+
+    Args:
+        model: a translator; it is asked without dropout.
+        batch: source and target token ids.
+
+    Raises:
+        ValueError: if there is no sentence.
+
+    Source: Papineni et al. 2002 (BLEU); Post 2018 (sacrebleu, which computes it).
+    """
+    if not len(batch.source):
+        raise ValueError("batch must hold at least one sentence, got none")
+    vocab, reference = model.decoder.vocab, batch.target[:, 1:]
+    max_len = int(min(reference.shape[1] + 4, model.longest))
+    tokens = model.translate(batch.source, max_len=max_len).tokens
+    found, wanted = ([" ".join(vocab.decode(row)) for row in rows] for rows in (tokens, reference))
+    with evaluating(model):
+        forced = model(batch.source, batch.target[:, :-1]).argmax(-1)
+    counts = vocab.written(reference)
+    bleu = BLEU(tokenize="none", force=True, effective_order=True)
+    return Quality(
+        exact=sum(a == b for a, b in zip(found, wanted, strict=True)) / len(wanted),
+        token=((forced == reference) & counts).sum().item() / counts.sum().item(),
+        bleu=bleu.corpus_score(found, [wanted]).score,
+    )
+
+
+def link_offsets(
+    weights: Float[Tensor, "batch target source"], pairs: Sequence[NumberPair]
+) -> Int[Tensor, " link"]:
+    """How far from its gold word the strongest weight of each linked morpheme stands.
+
+        offset = argmax_j weights_ij - (the word that morpheme i translates)
+
+    0 is on the word, 1 one word late, -1 one early; of equal weights the first counts.
+
+    Args:
+        weights: `[batch target source]` attention weights with the correct morphemes fed in; row i
+            belongs to the step that writes morpheme i.
+        pairs: the numbers of the batch, in order. Their links are joined, one number after another.
+
+    Raises:
+        ValueError: if there are not as many pairs as sentences in `weights`.
+    """
+    check_shapes(weights=(weights, "batch target source"))
+    if len(pairs) != len(weights):
+        raise ValueError(
+            f"pairs must be one for each of {len(weights)} sentences, got {len(pairs)}"
+        )
+    for number, (rows, pair) in enumerate(zip(weights, pairs, strict=True)):
+        if len(rows) < len(pair.target):
+            words = f"a row for each of {len(pair.target)} words of pair {number}"
+            raise ValueError(f"weights must have {words}, got {len(rows)}")
+    strongest = weights.argmax(-1).tolist()
+    offsets = [
+        row[i] - j for row, pair in zip(strongest, pairs, strict=True) for i, j in pair.links
+    ]
+    return torch.tensor(offsets, dtype=torch.long)

@@ -1,0 +1,267 @@
+"""Tables of long runs: stored with what made them, read by the chapters that draw them."""
+
+import csv
+import inspect
+import json
+import math
+import platform
+import re
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnbook.files import whole
+
+PACKAGES = ("attnbook", "torch", "numpy")
+NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a table gives back
+SPREADS = 5  # so far from the mean of its seeds may a run be that is made again
+BELIEF = 3  # as many seeds does the spread of other settings count
+
+
+def folder() -> Path:
+    """Where the tables are: in the installed package, or in `book/experiments` of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "table_files"
+    return installed if installed.is_dir() else package.parents[1] / "book" / "experiments"
+
+
+def load(name: str) -> np.ndarray:
+    """The stored table as a structured array: `t["exact"][t["width"] == 64]`.
+
+    Args:
+        name: of the table.
+
+    Raises:
+        FileNotFoundError: if it is not stored; names those that are.
+    """
+    path = folder() / f"{name}.csv"
+    if not path.exists():
+        stored = sorted(p.stem for p in folder().glob("*.csv"))
+        raise FileNotFoundError(f"name must be a stored table, one of {stored}, got {name!r}")
+    with path.open(encoding="utf8") as file:
+        lines = [line for line in file if not line.startswith("#")]
+    read = {"delimiter": ",", "dtype": None, "encoding": "utf8"}
+    table = np.atleast_1d(np.genfromtxt(lines, names=True, **read))
+    table.dtype.names = tuple(lines[0].rstrip("\n").split(","))  # numpy writes `file` as `file_`
+    return table
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Many runs of one kind, and the table of what they found.
+
+    Attributes:
+        name: of the table and of `book/experiments/<name>.py`.
+        settings: of each run, in the table's order: its first columns, all with the same names.
+            What differs by chance alone is named `seed`.
+        run: makes one run, called with its settings by name; gives its rows, without them.
+        measured: the columns that another machine finds again, within the spread of the seeds.
+        rates: the learning rates that were tried, in words; "" where nothing is trained.
+
+    Raises:
+        ValueError: if there is no run, two runs have the same settings, or the settings differ in
+            their names.
+    """
+
+    name: str
+    settings: Sequence[Mapping[str, Any]]
+    run: Callable[..., Iterable[Mapping[str, Any]]]
+    measured: tuple[str, ...]
+    rates: str = ""
+
+    def __post_init__(self) -> None:
+        names = dict.fromkeys(tuple(setting) for setting in self.settings)
+        if len(names) > 1:
+            raise ValueError(f"settings must all have the same names, got {list(names)}")
+        if not names or len({*map(_key, self.settings)}) < len(self.settings):
+            raise ValueError(f"settings must be one a run, each its own, got {len(self.settings)}")
+
+    def store(self) -> Path:
+        """Make the runs that are missing, and store the table.
+
+        Each run's rows are kept in `<name>.csv.partial` as soon as it ends: an interrupted
+        experiment goes on there, and the old table stays until the new one is whole. The first
+        lines of a table, which begin with `#`, say what made it.
+
+        Raises:
+            ValueError: if a run gives no row, a column of its settings, other columns than the run
+                before it, or a name or text that would not come back as it is; or if what is kept
+                was made by another version of the script, of what it imports from its folder, or
+                of torch.
+        """
+        path = folder() / f"{self.name}.csv"
+        partial = path.with_name(path.name + ".partial")
+        made, done, seconds = self._kept(partial)
+        for setting in self.settings:
+            if _key(setting) in done:
+                continue
+            start = time.perf_counter()
+            rows = [self._row(setting, row) for row in self.run(**setting)]
+            took = time.perf_counter() - start
+            if not rows:
+                raise ValueError(f"rows must be at least one a run, got none of {setting}")
+            columns = list(next(iter(done.values()), rows)[0])
+            for row in rows:
+                if set(row) != set(columns):
+                    raise ValueError(f"rows must have the columns {columns}, got {list(row)}")
+            with partial.open("a", encoding="utf8") as file:
+                file.write(json.dumps([rows, took]) + "\n")
+            done[_key(setting)] = rows
+            seconds += took
+            print(self.name, *setting.values(), f"{took:.0f} s", flush=True)
+        seeds = dict.fromkeys(str(setting.get("seed", "none")) for setting in self.settings)
+        head = [
+            f"command: make experiments NAME={self.name}",
+            f"finished: {time.strftime('%Y-%m-%d')}, after {seconds:.0f} seconds",
+            f"script: commit {made['commit']}",
+            f"seeds: {' '.join(seeds)}",
+            f"learning rates tried: {self.rates or 'none'}",
+            *(f"{package} {number}" for package, number in made["versions"].items()),
+        ]
+        with whole(path) as new, new.open("w", encoding="utf8", newline="") as file:
+            file.writelines(f"# {line}\n" for line in head)
+            writer = csv.DictWriter(
+                file, list(done[_key(self.settings[0])][0]), lineterminator="\n"
+            )
+            writer.writeheader()
+            for setting in self.settings:
+                writer.writerows(done[_key(setting)])
+        partial.unlink()
+        return path
+
+    def _kept(self, partial: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], list], float]:
+        """What made an interrupted experiment's runs, they themselves by settings, and seconds."""
+        script = Path(inspect.getfile(self.run))
+        made: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
+        lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
+        ended = [line for line in lines if line.endswith("\n")]  # a run half written is cut
+        if ended:
+            first = json.loads(ended[0])
+            if {**first, **made} != first:
+                raise ValueError(f"{partial.name} must be of this code: remove it, or undo changes")
+            made = first
+        else:
+            changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
+            made["commit"] = (_git("log", "-1", "--format=%h") or "none") + changed
+            ended = [json.dumps(made) + "\n"]
+        partial.write_text("".join(ended), "utf8")
+        done, seconds = {}, 0.0
+        for rows, took in map(json.loads, ended[1:]):
+            done[tuple(str(rows[0][name]) for name in self.settings[0])] = rows
+            seconds += took
+        return made, done, seconds
+
+    def _row(self, setting: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings and findings in one row, which a table gives back as it is."""
+        if set(setting) & set(found):
+            raise ValueError(f"rows must not have a column of {list(setting)}, got {list(found)}")
+        row = {
+            name: value.item() if isinstance(value, np.generic) else value
+            for name, value in {**setting, **found}.items()
+        }
+        strange = [name for name in row if not NAME.fullmatch(name)]
+        strange += [text for text in map(str, row.values()) if not PLAIN.fullmatch(text)]
+        if strange:
+            raise ValueError(f"rows must hold only letters, digits, _, +, . and -, got {strange}")
+        return row
+
+    def again(self, setting: Mapping[str, Any]) -> list[str]:
+        """Make one run again and say where it leaves what the table has of its seeds.
+
+        A value may differ from the mean of its seeds by five spreads: standard deviations of the
+        seeds there, towards those of all settings in the same row, as three seeds tell little.
+        A run that leaves them may be a rare one: then one of three new seeds, if there are seeds,
+        must leave them too.
+
+        Args:
+            setting: of the run, one of `settings`.
+
+        Returns:
+            A line for each measured column that is elsewhere; none if the table holds.
+        """
+        said = self._elsewhere(setting)
+        if said and "seed" in setting:
+            new = 1 + max(stored["seed"] for stored in self.settings)
+            others = [self._elsewhere({**setting, "seed": new + i}) for i in range(3)]
+            said = {
+                column: line for column, line in said.items() if any(column in o for o in others)
+            }
+        return list(said.values())
+
+    def _elsewhere(self, setting: Mapping[str, Any]) -> dict[str, str]:
+        """What a run says of each measured column that it leaves."""
+        table = load(self.name)
+        runs: dict[tuple[str, ...], list[np.ndarray]] = {}
+        for stored in self.settings:
+            here = np.all([table[column] == value for column, value in stored.items()], 0)
+            runs.setdefault(_but_seed(stored), []).append(table[here])
+        mine = runs[_but_seed(setting)]
+        rows = list(self.run(**setting))
+        if len(rows) != len(mine[0]):
+            return {"rows": f"{setting}: {len(mine[0])} rows are stored, made {len(rows)}"}
+        alike = [group for group in runs.values() if len(group[0]) == len(rows)]
+        said = {}
+        for column in self.measured:
+            new = np.array([row[column] for row in rows], float)
+            seeds = np.array([run[column] for run in mine], float)
+            n = len(seeds)
+            others = [
+                _variance([run[column] for run in group]) for group in alike if len(group) > 1
+            ]
+            usual = np.nanmean(others, 0) if others else np.zeros(len(rows))
+            own = _variance(seeds) if n > 1 else usual
+            spread = np.sqrt(((n - 1) * own + BELIEF * usual) / (n - 1 + BELIEF) * (1 + 1 / n))
+            spread += 1e-3 * np.nanmax(np.abs(seeds), 0) + 1e-9  # what is exact is rounded
+            away = np.abs(new - np.nanmean(seeds, 0)) / spread
+            away[np.isnan(new) & np.isnan(seeds).any(0)] = 0  # diverged, as another seed did
+            away[np.isnan(away)] = math.inf
+            i = int(away.argmax())
+            print(f"  {column}: {new[i]:.4g}, stored {seeds[:, i].round(4)}: {away[i]:.1f} spreads")
+            if not away[i] <= SPREADS:
+                said[column] = f"{setting}: {column} is {new[i]}, its seeds have {seeds[:, i]}"
+        return said
+
+
+def _key(setting: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(map(str, setting.values()))
+
+
+def _but_seed(setting: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(value) for name, value in setting.items() if name != "seed")
+
+
+def _variance(values: Any) -> np.ndarray:
+    """Variance over seeds, in each row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all nan, or all but one
+        return np.nan_to_num(np.nanvar(np.array(values, float), 0, ddof=1))
+
+
+def _digest(script: Path) -> str:
+    """Of a script, and of what is imported from its folder."""
+    files = {Path(getattr(m, "__file__", None) or "") for m in list(sys.modules.values())}
+    near = {file.resolve() for file in files if file.parent.resolve() == script.parent.resolve()}
+    return sha256(b"".join(map(Path.read_bytes, sorted({*near, script.resolve()})))).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    """What else a table depends on."""
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+def _git(*arguments: str) -> str:
+    """What git says in the folder of the tables; nothing where there is no git."""
+    try:
+        found = subprocess.run(["git", *arguments], cwd=folder(), capture_output=True, text=True)
+    except OSError:
+        return ""
+    return found.stdout.strip()

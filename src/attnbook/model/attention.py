@@ -1,0 +1,454 @@
+"""Attention: the weighted sum of values that a query asks for, once or in many heads."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from math import isfinite
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnbook.checks import (
+    check_flags,
+    check_kind,
+    check_mask,
+    check_shapes,
+    check_whole,
+    numbers,
+    transformed,
+)
+from attnbook.model.masks import causal_mask, masked_softmax
+from attnbook.model.norms import RMSNorm
+from attnbook.model.positions import ScorePositions
+from attnbook.model.scores import Score
+
+Kept = tuple[Tensor, ...]  # keys and values that are computed, and positions where a scheme asks
+Cache = dict[nn.Module, Kept]  # of each attention of a model
+STEPS = ("scores", "weights", "combine")
+
+
+def attend(
+    scores: Float[Tensor, "*batch key"],
+    values: Float[Tensor, "*#batch key d_value"],
+    mask: Bool[Tensor, "*#batch key"] | None = None,
+) -> tuple[Float[Tensor, "*batch d_value"], Float[Tensor, "*batch key"]]:
+    """Attention: a weighted sum of values, the weights being a softmax of a query's scores.
+
+        out = sum_j alpha_j v_j,   alpha = softmax(scores)
+
+    Args:
+        scores: `[... key]` how well each key answers the query, any real numbers.
+        values: `[... key d_value]` what is averaged, one value v_j a key, with as many dimensions
+            in front as the scores, shaped to broadcast.
+        mask: `[... key]` True = may attend, shaped to broadcast; None = all may be attended.
+
+    Returns:
+        out `[... d_value]`, of the same size however many values there are, and the weights alpha
+        `[... key]`. A query that may attend to nothing gets zeros for both. What a masked value
+        holds is not seen, not even NaN.
+
+    Raises:
+        ValueError: if scores, values and mask do not fit.
+
+    Source: Bahdanau et al. 2015, equations 5 and 6.
+    """
+    check_kind(Tensor, scores=scores, values=values)
+    if values.ndim != scores.ndim + 1:
+        raise ValueError(
+            "values must have one dimension more than scores, [... key] and [... key d_value], got"
+            f" {list(values.shape)} for {list(scores.shape)}"
+        )
+    check_shapes(scores=(scores, "... key"), values=(values, "#... key d_value"))
+    weights = masked_softmax(scores, mask)
+    return combine(weights[..., None, :], values)[..., 0, :], weights
+
+
+def combine(
+    weights: Shaped[Tensor, "*batch query key"], values: Shaped[Tensor, "*#batch key d_value"]
+) -> Shaped[Tensor, "*batch query d_value"]:
+    """Sums of values by their weights; what has the weight 0 is not seen, not even NaN.
+
+        out_i = sum_j alpha_ij v_j
+
+    Args:
+        weights: `[... query key]` alpha; whole numbers, as of `one_hot`, are taken as the values'
+            type.
+        values: `[... key d_value]`, shaped to broadcast.
+
+    Raises:
+        ValueError: if they do not fit.
+    """
+    check_shapes(weights=(weights, "... query key"), values=(values, "#... key d_value"))
+    if not weights.is_floating_point():
+        weights = weights.to(torch.promote_types(weights.dtype, values.dtype))
+    values = values.to(weights.dtype)
+    if finite(values):
+        return weights @ values
+    products = weights[..., None] * values[..., None, :, :]  # [... query key d_value]
+    return torch.where(weights[..., None] == 0, 0.0, products).sum(-2)
+
+
+def scaled_dots(
+    q: Float[Tensor, "*batch query d_head"], k: Float[Tensor, "*batch key d_head"]
+) -> Float[Tensor, "*batch query key"]:
+    """Scores q k^T / sqrt(d_head), in float32 at least: half precision would overflow."""
+    check_shapes(q=(q, "... query d_head"), k=(k, "#... key d_head"))
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    with uncast(q):
+        return (q.to(dtype) / q.shape[-1] ** 0.5) @ k.to(dtype).mT
+
+
+def uncast(x: Tensor) -> AbstractContextManager[Any]:
+    """Where products keep the precision of what is multiplied, which autocast would lower.
+
+    Args:
+        x: on the device where they are made.
+    """
+    kind = x.device.type
+    known = torch.amp.is_autocast_available(kind)
+    return torch.autocast(kind, enabled=False) if known else nullcontext()
+
+
+def finite(*tensors: Tensor) -> bool:
+    """Whether no number is NaN or infinite, so that 0 times each is 0.
+
+    Where code can't branch on numbers, that is taken for granted: in a graph that is compiled or
+    exported, and inside `torch.func.vmap`.
+
+    Args:
+        tensors: of any shapes.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    totals = [t.detach().sum(dtype=torch.promote_types(t.dtype, torch.float32)) for t in tensors]
+    found = numbers(sum(totals[1:], totals[0]))
+    return found is None or isfinite(found[0])
+
+
+class Attention(nn.Module):
+    """What every attention has: steps that can be replaced one at a time, and a way to watch it.
+
+        out = combine(weights(scores(queries, keys), mask), values)
+
+    A subclass computes the scores. `recorded` sees what `weights` gives.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.record: Callable[[Tensor], None] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in STEPS and isinstance(value, nn.Module):  # it would be put where no one looks
+            raise ValueError(f"{name} must be a function or a subclass's method, got {value!r}")
+        super().__setattr__(name, value)
+
+    def weights(
+        self,
+        scores: Float[Tensor, "*batch query key"],
+        mask: Bool[Tensor, "*#batch #query key"] | None,
+    ) -> Float[Tensor, "*batch query key"]:
+        """Scores to weights: a softmax over the keys that may be attended."""
+        return masked_softmax(scores, mask)
+
+    def combine(
+        self,
+        weights: Float[Tensor, "*batch query key"],
+        values: Float[Tensor, "*batch key d_value"],
+    ) -> Float[Tensor, "*batch query d_value"]:
+        """Weights and values to what each query gets."""
+        return combine(weights, values)
+
+
+class ScoredAttention(Attention):
+    """One query a sentence asks all keys by a score function; the keys are the values too.
+
+        out = sum_j alpha_j h_j,   alpha = softmax_j score(s, h_j)
+
+    with s the query and h_j the keys.
+
+    Args:
+        score: a score function of `attnbook.model.scores`.
+
+    Raises:
+        ValueError: if the score is no `Score`; in `forward`, if keys, scores and mask do not fit.
+
+    Source: Bahdanau et al. 2015, section 3.1; Luong et al. 2015, section 3.1.
+    """
+
+    def __init__(self, score: Score):
+        super().__init__()
+        if not isinstance(score, Score):
+            raise ValueError(f"score must be a Score of attnbook.model.scores, got {score!r}")
+        self.score = score
+
+    def prepare(self, keys: Float[Tensor, "batch key d_key"]) -> Tensor:
+        """What the score needs of the keys, whatever the query: computed once a sentence."""
+        return self.score.prepare(keys)
+
+    def scores(
+        self, query: Float[Tensor, "batch d_query"], prepared: Tensor
+    ) -> Float[Tensor, "batch 1 key"]:
+        """Query and prepared keys to scores."""
+        return self.score(query, prepared)[:, None]
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch d_query"],
+        keys: Float[Tensor, "batch key d_key"],
+        prepared: Tensor,
+        mask: Bool[Tensor, "batch key"] | None = None,
+    ) -> Float[Tensor, "batch d_key"]:
+        """The context of each query.
+
+        Args:
+            query: `[batch d_query]`.
+            keys: `[batch key d_key]`, which are the values too.
+            prepared: what `prepare` made of the keys.
+            mask: `[batch key]` True = may attend; None: all may be attended.
+        """
+        scores = self.scores(query, prepared)
+        check_shapes(keys=(keys, "batch key d_key"), scores=(scores, "batch 1 key"))
+        weights = self.weights(scores, None if mask is None else mask[:, None])
+        if self.record is not None:
+            self.record(weights)
+        return self.combine(weights, keys)[:, 0]
+
+
+class MultiHeadAttention(Attention):
+    """Several attentions side by side, each in a small space of its own, joined by a linear map.
+
+        q_l = x W_l^Q,   k_l = m W_l^K,   v_l = m W_l^V          for each head l = 1 .. n_heads
+        out = [head_1 ... head_h] W^O,   head_l = softmax(q_l k_l^T / sqrt(d_head)) v_l
+
+    where x `[query d_model]` are the vectors that ask and m `[key d_model]` those that are asked:
+    x itself (self-attention) or a memory (cross-attention). W_l^Q, W_l^K, W_l^V are
+    `[d_model d_head]` and W^O is `[n_heads*d_head d_model]`. The maps of all heads lie side by side
+    in `q`, `k`, `v`; `out` is W^O.
+
+    The steps `scores`, `weights` and `combine` can be replaced one at a time. Where they are the
+    class's own and nobody records the weights, PyTorch's fused attention does their work at once.
+
+    Args:
+        d_model: size of the vectors.
+        n_heads: number of heads.
+        d_head: size of a head's queries, keys and values. None: d_model / n_heads.
+        n_kv_heads: number of heads of keys and values; each serves `n_heads / n_kv_heads` heads of
+            queries. None: as many as `n_heads`.
+        bias: whether the four maps have a bias.
+        positions: what positions change in queries, keys or scores; None: nothing.
+        qk_norm: whether each head's queries and keys are normalised by an `RMSNorm`, before
+            positions and scores, with a gain that all heads share.
+        norm_eps: eps of that norm.
+
+    Raises:
+        ValueError: if a size is below 1, n_heads does not divide d_model and d_head is not given,
+            n_kv_heads does not divide n_heads, or a flag is not True or False; in `forward`, if a
+            vector is not of size d_model, if a mask is not boolean with three dimensions and one
+            column for each key, if `positions` or `causal` meets a memory, or positions, scheme or
+            cache do not fit.
+
+    Source: Vaswani et al. 2017, section 3.2.2; Ainslie et al. 2023 (fewer heads of keys);
+    `qk_norm` as in Qwen 3; in Henry et al. 2020, whose idea it is, vectors of length 1 and one
+    learnt number stand in place of the root.
+
+    In other libraries: `torch.nn.MultiheadAttention`, whose boolean masks are the reverse;
+    `BertSelfAttention` with `BertSelfOutput.dense`, `LlamaAttention` (`q_proj`, .., `o_proj`).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_head: int | None = None,
+        n_kv_heads: int | None = None,
+        bias: bool = True,
+        positions: ScorePositions | None = None,
+        qk_norm: bool = False,
+        norm_eps: float = 1e-5,
+    ):
+        super().__init__()
+        check_flags(bias=bias, qk_norm=qk_norm)
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        check_whole(1, d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
+        if d_head is None and d_model % n_heads:
+            raise ValueError(f"n_heads must divide d_model, {d_model}, got {n_heads}")
+        if n_heads % n_kv_heads:
+            raise ValueError(f"n_kv_heads must divide n_heads, {n_heads}, got {n_kv_heads}")
+        d_head = d_model // n_heads if d_head is None else d_head
+        check_whole(1, d_head=d_head)
+        if not isinstance(positions, ScorePositions | None):
+            raise ValueError(f"positions must be ScorePositions or None, got {positions!r}")
+        self.d_model, self.d_head = d_model, d_head
+        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
+        self.q = nn.Linear(d_model, n_heads * d_head, bias)
+        self.k = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.v = nn.Linear(d_model, n_kv_heads * d_head, bias)
+        self.out = nn.Linear(n_heads * d_head, d_model, bias)
+        self.positions = positions
+        self.q_norm = RMSNorm(d_head, norm_eps) if qk_norm else None
+        self.k_norm = RMSNorm(d_head, norm_eps) if qk_norm else None
+
+    def scores(
+        self,
+        q: Float[Tensor, "batch head query d_head"],
+        k: Float[Tensor, "batch head key d_head"],
+        bias: Float[Tensor, "#batch #head query key"] | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """Queries and keys to scores, q k^T / sqrt(d_head) + bias."""
+        scores = scaled_dots(q, k)
+        return scores if bias is None else scores + bias
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_x"],
+        memory: Float[Tensor, "batch key d_memory"] | None = None,
+        *,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        positions: Int[Tensor, "#batch query"] | None = None,
+        cache: Cache | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """Attend from x to the memory, or to x itself.
+
+        Args:
+            x: `[batch query d_model]` the vectors that ask.
+            memory: `[batch key d_model]` the vectors that are asked; None: x.
+            mask: `[batch query key]`, or with 1 for batch or query: True = may attend. For padding,
+                `padding_mask(tokens, pad)[:, None]`.
+            causal: each vector may attend only to itself and those before it, in addition to
+                `mask`.
+            positions: `[batch query]` where the vectors of x stand; None: one after another, after
+                those in the cache.
+            cache: keys and values of earlier calls. Those of x are put behind them, and all are
+                attended, so that `mask` counts them too; those of a memory are computed once.
+
+        Returns:
+            `[batch query d_model]`. A query that may attend to nothing gets zeros from every head.
+            A key that no query may attend to is not seen at all, nor is what a query may not
+            attend to, not even NaN.
+        """
+        if memory is not None and (causal or self.positions or positions is not None):
+            raise ValueError("memory must be None with causal or positions: they compare x with x")
+        check_flags(causal=causal)
+        origin = x if memory is None else memory
+        check_kind(Tensor, x=x, memory=origin)
+        past = None if cache is None else cache.get(self)
+        shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
+        n, n_keys = x.shape[1], origin.shape[1]
+        if past is not None:
+            kept = "batch head past d_head" if memory is None else "batch head key d_head"
+            shapes["cache"] = (past[0], kept)
+            n_keys += past[0].shape[2] if memory is None else 0
+        check_shapes(**shapes, d_model=self.d_model)
+        sizes = {"batch": x.shape[0], "query": n, "key": n_keys}
+        if mask is not None:
+            check_mask(mask, mask=(mask, "#batch #query key"), **sizes)
+        if causal and n == 1:
+            causal = False  # nothing comes after
+        if causal and (mask is not None or n < n_keys):
+            before = causal_mask(n, n_keys - n).to(x.device)[None]
+            mask, causal = before if mask is None else mask & before, False
+        if positions is None:
+            positions = torch.arange(n_keys - origin.shape[1], n_keys, device=x.device)[None]
+        else:
+            check_shapes(positions=(positions, "#batch query"), **sizes)
+        q = self._split(self.q(x), self.q_norm)
+        if self.positions is not None:
+            positions = positions.expand(x.shape[0], -1)
+            q = self.positions.rotate(q, positions)
+        if mask is not None and cache is None:  # what nobody sees has no gradient, even of NaN
+            origin = origin.masked_fill(~mask.any(1)[:, :, None], 0.0)
+        if past is None or memory is None:
+            past = self._keys(origin, positions, past)
+        if cache is not None:
+            cache[self] = past
+        k, v, *places = past
+        bias = None if self.positions is None else self.positions.bias(q, positions, *places)
+        heads = self._attend(q, k, v, None if mask is None else mask[:, None], causal, bias)
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def _split(self, x: Tensor, norm: nn.Module | None = None) -> Tensor:
+        heads = x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
+        return heads if norm is None else norm(heads)
+
+    def _keys(self, origin: Tensor, positions: Tensor, past: Kept | None) -> Kept:
+        """Keys, values and positions of vectors, behind those of the past."""
+        k, v = self._split(self.k(origin), self.k_norm), self._split(self.v(origin))
+        new = k, v
+        if self.positions is not None:
+            new = self.positions.rotate(k, positions), v, positions
+        if past is None:
+            return new
+        return tuple(torch.cat(pair, dim) for *pair, dim in zip(past, new, (2, 2, 1), strict=False))
+
+    def _attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        causal: bool,
+        bias: Tensor | None,
+    ) -> Tensor:
+        """Heads `[batch head query d_head]`, fused or step by step."""
+        stepwise = (
+            self.record is not None
+            or any(map(self._is_replaced, STEPS))
+            or transformed()
+            or ((causal or mask is not None) and not finite(k, v))
+        )
+        if causal and (stepwise or bias is not None):
+            mask, causal = causal_mask(q.shape[2]).to(q.device)[None, None], False
+        if stepwise:
+            group = self.n_heads // self.n_kv_heads
+            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
+            weights = self.weights(self.scores(q, k, bias), mask)
+            if self.record is not None:
+                self.record(weights)
+            return self.combine(weights, v).to(q.dtype)
+        if bias is not None:
+            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+        options: dict[str, Any] = {
+            "is_causal": causal,
+            "enable_gqa": self.n_kv_heads < self.n_heads,
+        }
+        if bias is None or bias.dtype == q.dtype:
+            return scaled_dot_product_attention(q, k, v, mask, **options)
+        with uncast(q):  # in the precision of the bias
+            wide_q, wide_k, wide_v = (t.to(bias.dtype) for t in (q, k, v))
+            out = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
+            return out.to(q.dtype)
+
+    def _is_replaced(self, step: str) -> bool:
+        own = getattr(type(self), step) is getattr(MultiHeadAttention, step)
+        return step in vars(self) or not own
+
+    def load_torch(self, reference: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """Copy the weights of PyTorch's module of the same sizes, not its dropout; returns self.
+
+        Raises:
+            ValueError: if the module has other sizes, a bias where this one has none, keys of
+                another size, or additional keys.
+        """
+        theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
+        mine = (self.d_model, self.n_heads, self.q.bias is not None)
+        plain = self.n_kv_heads == self.n_heads and self.n_heads * self.d_head == self.d_model
+        plain = plain and self.q_norm is None
+        plain = plain and reference.bias_k is None and not reference.add_zero_attn
+        if theirs != mine or not plain or reference.in_proj_weight is None:
+            raise ValueError(
+                "reference must have the sizes of this module, (d_model, n_heads, bias) ="
+                f" {mine}, one size of keys and no additional keys, got {reference} {theirs}"
+            )
+        maps = (self.q, self.k, self.v)
+        with torch.no_grad():
+            for own, weight in zip(maps, reference.in_proj_weight.chunk(3), strict=True):
+                own.weight.copy_(weight)
+            if reference.in_proj_bias is not None:
+                for own, bias in zip(maps, reference.in_proj_bias.chunk(3), strict=True):
+                    own.bias.copy_(bias)
+        self.out.load_state_dict(reference.out_proj.state_dict())
+        return self

@@ -1,0 +1,100 @@
+"""Tasks put as the next word: prompts with examples in front, and how likely each label word is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attnbook.checks import check_choice, check_ids, check_whole
+from attnbook.model.decoding import evaluating, pick
+from attnbook.model.transformer import TransformerDecoder
+
+
+class Wording(NamedTuple):
+    r"""A way to put a task as the next word.
+
+        Wording("Review: {}\nSentiment:", (" negative", " positive"))
+
+    Attributes:
+        text: what is read, with {} where the sentence goes.
+        labels: the word that means each class, as it stands in a text, with its space.
+
+    Source: Brown et al. 2020, figure 2.1; Schick and Schütze 2021, who say "pattern" and
+    "verbalizer".
+    """
+
+    text: str
+    labels: tuple[str, ...]
+
+    def ask(self, sentence: str, examples: Iterable[tuple[str, int]] = ()) -> str:
+        """The prompt: each example with its answer and an empty line, then the sentence.
+
+        Args:
+            sentence: whose class is asked.
+            examples: sentences and their classes, 0, 1, ...
+
+        Raises:
+            ValueError: if the text has no {}, or an example a class without a word.
+        """
+        if self.text.count("{}") != 1:
+            raise ValueError(f"text must have one {{}} for the sentence, got {self.text!r}")
+        shown = []
+        for each, label in examples:
+            check_choice(range(len(self.labels)), label=label)
+            shown.append(f"{self.text.replace('{}', each)}{self.labels[label]}\n\n")
+        return "".join(shown) + self.text.replace("{}", sentence)
+
+
+def next_logp(
+    model: TransformerDecoder,
+    rows: Sequence[Sequence[int]] | Int[Tensor, "row token"],
+    words: Sequence[int],
+    *,
+    batch_size: int = 16,
+) -> Float[Tensor, "row word"]:
+    """How likely each of some words is to come next: log P(word | row), in nats.
+
+    What all rows begin with, such as examples in a prompt, is read once; its keys and values are
+    kept. The rest is read in batches of rows of one length, so that there is no padding.
+
+    Args:
+        model: is asked, without dropout.
+        rows: token ids of each prompt, in lists or in a tensor where all have as many.
+        words: token ids of the words.
+        batch_size: the most rows that are read at once.
+
+    Returns:
+        `[row word]` natural logarithms of probabilities among all tokens, in the order of the rows.
+
+    Raises:
+        ValueError: if there is no row, a row is empty, `words` are no ids of the model's tokens, or
+            `batch_size` is below 1.
+    """
+    check_whole(1, batch_size=batch_size)
+    rows = rows.tolist() if isinstance(rows, Tensor) else rows
+    check_ids("words", torch.tensor(words), len(model.vocab), "word")
+    if not rows or not all(rows):
+        raise ValueError("rows must be at least one, each with at least one token")
+    columns = zip(*(row[:-1] for row in rows), strict=False)  # a token is left to be read
+    n = len([*takewhile(lambda ids: len(set(ids)) == 1, columns)])
+    alike: dict[int, list[int]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        alike[len(row)].append(i)
+    found = torch.empty(len(rows), len(words))
+    with evaluating(model):
+        state = model.start()
+        if n:
+            _, state = model.step(torch.tensor([list(rows[0][:n])]), state)
+        for same in alike.values():
+            for begin in range(0, len(same), batch_size):
+                some = same[begin : begin + batch_size]
+                tokens = torch.tensor([list(rows[i][n:]) for i in some])
+                logits, _ = model.step(
+                    tokens, pick(state, torch.zeros(len(some), dtype=torch.long))
+                )
+                found[some] = logits.float().log_softmax(-1)[:, list(words)]
+    return found

@@ -1,0 +1,33 @@
+"""Pictures: drawings in SVG with the book's colours, and charts."""
+
+from attnbook.show.drawing import (
+    SMALL,
+    Part,
+    arrow,
+    bars,
+    box,
+    cells,
+    column,
+    dial,
+    frame,
+    grid,
+    row,
+    space,
+    text,
+)
+
+__all__ = [
+    "SMALL",
+    "Part",
+    "arrow",
+    "bars",
+    "box",
+    "cells",
+    "column",
+    "dial",
+    "frame",
+    "grid",
+    "row",
+    "space",
+    "text",
+]

@@ -1,0 +1,57 @@
+"""Two tasks about positions: what stood a fixed number of places back, and what came last."""
+
+import torch
+
+from attnbook.checks import check_range, check_whole
+from attnbook.text.vocabulary import IGNORED, Sequences
+
+
+def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Sequences:
+    """Random letters; the target at each is the letter that stands `distance` places before it.
+
+    A task of exact distance: which letters stand where says nothing, only positions do.
+
+    Args:
+        n: number of letters in a sequence; they are drawn from 16.
+        seed: of the letters.
+        batch: number of sequences.
+        distance: 1 to n - 1; the first letters, which have none so far back, have no target.
+
+    Raises:
+        ValueError: if distance is out of range, or batch is below 1.
+    """
+    check_whole(1, n=n, batch=batch, distance=distance)
+    check_range(1, n - 1, distance=distance)
+    letters = torch.randint(16, (batch, n), generator=torch.Generator().manual_seed(seed))
+    targets = torch.full_like(letters, IGNORED)
+    targets[:, distance:] = letters[:, :-distance]
+    return Sequences(letters, targets)
+
+
+def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
+    """Assignments and questions, `a=3 c=1 a=5 a?`; the target of a question is the latest value.
+
+    A task of recency: a question must find its name, and among its assignments the last. There are
+    8 names and 8 values; a token is `9 name + value`, and `9 name + 8` for a question. Half of the
+    tokens are questions; those of a name that has no value yet have no target.
+
+    Args:
+        n: number of tokens in a sequence.
+        seed: of the tokens.
+        batch: number of sequences.
+
+    Raises:
+        ValueError: if n or batch is below 1.
+    """
+    check_whole(1, n=n, batch=batch)
+    generator = torch.Generator().manual_seed(seed)
+    names, values = torch.randint(8, (2, batch, n), generator=generator)
+    asks = torch.rand(batch, n, generator=generator) < 0.5
+    targets = torch.full_like(names, IGNORED)
+    current = torch.full((batch, 8), IGNORED)  # the value of each name so far
+    for i in range(n):
+        name = names[:, i, None]
+        known = current.gather(1, name)
+        targets[:, i] = torch.where(asks[:, i], known[:, 0], IGNORED)
+        current.scatter_(1, name, torch.where(asks[:, i, None], known, values[:, i, None]))
+    return Sequences(9 * names + torch.where(asks, 8, values), targets)

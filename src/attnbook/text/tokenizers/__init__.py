@@ -1,0 +1,16 @@
+"""Text to tokens and back: words cut into pieces by WordPiece and BytePair, and Characters."""
+
+from attnbook.text.tokenizers.bytepair import BytePair, stream, whole_words
+from attnbook.text.tokenizers.characters import Characters
+from attnbook.text.tokenizers.wordpiece import LONGEST, MORE, SPECIAL, WordPiece
+
+__all__ = [
+    "LONGEST",
+    "MORE",
+    "SPECIAL",
+    "BytePair",
+    "Characters",
+    "WordPiece",
+    "stream",
+    "whole_words",
+]

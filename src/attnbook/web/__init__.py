@@ -1,0 +1,41 @@
+"""Interactive figures that work with a kernel and, on the site, without one."""
+
+from attnbook.web._widget import format_number
+from attnbook.web.attention_heatmap.widget import AttentionHeatmap
+from attnbook.web.attention_sheet.widget import AttentionSheet
+from attnbook.web.block_diagram.widget import BlockDiagram
+from attnbook.web.cost_calculator.widget import CostCalculator
+from attnbook.web.decoding_bench.widget import DecodingBench
+from attnbook.web.drawing.widget import Drawing, Step
+from attnbook.web.head_chips.widget import HeadChips
+from attnbook.web.laboratory.widget import Laboratory
+from attnbook.web.loss_surface.widget import LossSurface
+from attnbook.web.masked_words.widget import MaskedWords
+from attnbook.web.playground.widget import Playground
+from attnbook.web.position_explorer.widget import PositionExplorer
+from attnbook.web.quiz.questions import check_yourself
+from attnbook.web.quiz.widget import Question, Quiz
+from attnbook.web.rotary_dial.widget import RotaryDial
+from attnbook.web.softmax_temperature.widget import SoftmaxTemperature
+
+__all__ = [
+    "AttentionHeatmap",
+    "AttentionSheet",
+    "BlockDiagram",
+    "CostCalculator",
+    "DecodingBench",
+    "Drawing",
+    "HeadChips",
+    "Laboratory",
+    "LossSurface",
+    "MaskedWords",
+    "Playground",
+    "PositionExplorer",
+    "Question",
+    "Quiz",
+    "RotaryDial",
+    "SoftmaxTemperature",
+    "Step",
+    "check_yourself",
+    "format_number",
+]

@@ -1,0 +1,58 @@
+"""A widget that needs a model: it reads the file of its weights, and sends it to the page."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import traitlets
+
+from attnbook.web._widget import Widget, WidgetError, as_tokens
+from attnbook.weights.int8 import load_int8
+
+FOLDER = Path(__file__).parents[1] / "weights"
+LONGEST = 500  # characters of a text
+
+
+@lru_cache(maxsize=4)
+def _model(path: Path, changed: int, kind: Any) -> tuple[Any, Any]:
+    return load_int8(path, kind)
+
+
+class ModelWidget(Widget):
+    """A widget whose model runs in the page: a worker there reads the weights, which a kernel sends
+    or the site keeps in a file of their own. A notebook stores the present answer alone."""
+
+    kind: ClassVar[type]  # of the model
+    weights = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, weights: str | Path, *, name: str | None, **traits: Any) -> None:
+        named = isinstance(weights, str) and not weights.endswith(".safetensors")
+        self._path = FOLDER / f"{weights}.safetensors" if named else Path(weights)
+        try:
+            changed = self._path.stat().st_mtime_ns
+            self._model, self._tokenizer = _model(self._path, changed, self.kind)
+        except (OSError, ValueError) as error:
+            raise WidgetError(
+                f"weights must name a file of save_int8, not {weights!r}: {error}"
+            ) from None
+        super().__init__(name=name, weights=self._path.stem, **traits)
+        self.on_msg(self._give)
+
+    @traitlets.validate("text")
+    def _check_text(self, proposal: Any) -> str:
+        (value,) = as_tokens([proposal["value"]], "text")
+        if len(value) > LONGEST:
+            raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
+        return value
+
+    def _give(self, _: Any, content: Any, buffers: Any) -> None:
+        """Answer the page's message for weights."""
+        if content == {"weights": self.weights}:
+            self.send(content, [self._path.read_bytes()])
+
+
+def brief(p: Any) -> float:
+    """A probability with six digits that count, as it is stored."""
+    return float(f"{np.float64(p):.6g}")

@@ -1,0 +1,161 @@
+"""Drawing: a picture of named parts, still, or walked through in steps."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure
+
+from attnbook.show.drawing import WIDTH, Arrow, Part, column, heading
+from attnbook.show.picture import Picture
+from attnbook.show.plots import INK, ROLES
+from attnbook.web import _source
+from attnbook.web._widget import Widget, WidgetError, as_list, check_size
+
+STAGE = 400  # units: what a phone shows at once, with caption and controls below
+MARKED = re.compile(r"\[[^\[\]]+\]\(([\w.*-]+)\)")  # [words](part)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stop of a walk through a drawing.
+
+    Attributes:
+        caption: what happens here, in plain words. `[the scores](scores)` marks words that stand
+            for a part: they have its colour, and light it.
+        parts: names of the parts that appear at this stop. A part that no stop names is there from
+            the start; an arrow appears with the later of its ends.
+        ask: a question that comes first: caption and parts wait until the reader presses "Show".
+    """
+
+    caption: str
+    parts: str | Sequence[str] = ()
+    ask: str = ""
+
+
+class Drawing(Widget):
+    """A drawing with text as text, in the page's colours; with steps, a walk through it.
+
+    The drawing keeps its scale and moves up and down behind a window, so that the parts of which a
+    step tells are in view. Parts appear, and what an arrow joins to a new part flies into it.
+
+    Args:
+        body: the part that holds all others, from `attnbook.show.drawing`.
+        arrows: made by `attnbook.show.drawing.arrow`.
+        alt: what one sees, for those who do not.
+        steps: the stops of a walk; none: a still drawing.
+        window: most units of its height that are in view at once; it is 360 wide.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    `step`, counted from 1, follows the reader where there is a kernel, and sets what is shown.
+
+    Raises:
+        ValueError: if the drawing is too wide, an arrow, a step or a caption names no part, or the
+            parts that a step shows are higher than the window.
+    """
+
+    _esm, _css = _source.load("Drawing")
+
+    svg = traitlets.Unicode().tag(sync=True)
+    window = traitlets.Int(STAGE).tag(sync=True)
+    steps = traitlets.List(traitlets.Dict()).tag(sync=True)
+    step = traitlets.Int(1).tag(sync=True)
+
+    def __init__(
+        self,
+        body: Part,
+        *arrows: Arrow,
+        alt: str,
+        steps: Any = (),
+        window: int = STAGE,
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        self.picture = Picture(body, *arrows)
+        self.body, self.arrows, self.alt = body, arrows, alt
+        if len(alt.split()) < 3:
+            raise WidgetError(f"alt must say what one sees, not {alt!r}")
+        super().__init__(
+            name=name,
+            title=title,
+            svg=self.picture.svg(alt),
+            window=window,
+            steps=[_stored(step) for step in as_list(steps, "steps", "Step(...)")],
+        )
+
+    @traitlets.validate("svg")
+    def _check_svg(self, proposal: Any) -> str:
+        check_size(len(proposal["value"].encode()), "the drawing", "draw fewer cells")
+        return proposal["value"]
+
+    @traitlets.validate("window")
+    def _check_window(self, proposal: Any) -> int:
+        if not 100 <= proposal["value"] <= 1000:
+            raise WidgetError(f"window must be 100..1000 units high, not {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("steps")
+    def _check_steps(self, proposal: Any) -> list[dict[str, Any]]:
+        for n, each in enumerate(proposal["value"], 1):
+            try:
+                for reference in MARKED.findall(each["caption"]):
+                    self.picture.find(reference)
+                shown = [place for part in each["parts"] for place in self.picture.find(part)]
+            except ValueError as problem:
+                raise WidgetError(f"step {n}: {problem}") from None
+            top = min((place.y for place in shown), default=0)
+            bottom = max((place.y + place.part.height for place in shown), default=0)
+            if bottom - top > self.window:
+                raise WidgetError(
+                    f"step {n} shows parts that are {bottom - top:.0f} high together; the window"
+                    f" must be at least that, not {self.window}"
+                )
+        return proposal["value"]
+
+    @traitlets.validate("step")
+    def _check_step(self, proposal: Any) -> int:
+        if not 1 <= proposal["value"] <= max(1, len(self.steps)):
+            raise WidgetError(f"step must be 1..{len(self.steps)}, not {proposal['value']}")
+        return proposal["value"]
+
+    def values(self, name: str) -> np.ndarray:
+        """The numbers that the part of this name shows."""
+        return self.picture.values(name)
+
+    def content(self) -> bytes:
+        return json.dumps([self.svg, self.steps]).encode()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
+        """A still drawing is its picture alone, and no widget: it needs no script."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None or self.steps:
+            return bundle
+        whole = column(heading(self.title), self.body, gap=12) if self.title else self.body
+        svg = Picture(whole, *self.arrows).svg(self.alt, _source.still())
+        forms = ("image/png", "text/plain")  # for where no SVG is shown
+        return {"image/svg+xml": svg, **{form: bundle[0][form] for form in forms}}, {}
+
+    def summary(self) -> str:
+        walk = f", {len(self.steps)} steps" if self.steps else ""
+        return f"{self.alt}{walk}"
+
+    def figure_size(self) -> tuple[float, float]:
+        width = 4.5  # a pixel a unit
+        return width, width * self.picture.height / WIDTH + 0.5 * bool(self.title)
+
+    def draw(self, figure: Figure) -> None:
+        """All of the drawing, as after its last step."""
+        axes = figure.subplots()
+        self.picture.draw(axes, ROLES, INK)
+
+
+def _stored(step: Any) -> dict[str, Any]:
+    if not isinstance(step, Step):
+        raise WidgetError(f"steps must be a list of Step(...), not of {step!r:.60}")
+    parts = step.parts.split() if isinstance(step.parts, str) else list(step.parts)
+    return {"caption": step.caption, "parts": parts, "ask": step.ask}

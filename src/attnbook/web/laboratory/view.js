@@ -1,0 +1,124 @@
+// Parts of the laboratory on the page: curves of runs, the model's answer, its heads.
+import { cellAt, drawCells, layout, LEVELS, paint, readTheme } from "../shared/canvas.js";
+import { band, percent } from "./ledger.js";
+import { format, shade, visible, within } from "../shared/math.js";
+import { axis, curve, plot, trace } from "../shared/plot.js";
+import { h, svg, token } from "../shared/ui.js";
+
+const LARGE = 440; // pixels that the opened head is wide, at most
+
+// Curves of runs over their steps. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is
+// null, the decades that the losses span are the scale.
+export function makeChart(title, get, scale) {
+  const box = plot(), picture = box.querySelector("svg"), ticks = h("div", { className: "attn-levels" });
+  const below = h("div"), node = h("div", { className: "attn-chart", role: "img" },
+    h("p", {}, title), box, below);
+  box.append(ticks);
+
+  // Each of `shown` is { seeds, look, noise }; `noise` are the losses of single steps, thinly drawn.
+  function draw(shown, steps, said) {
+    const bands = shown.map(({ seeds }) => band(seeds, get));
+    const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0);
+    const low = Math.floor(Math.log10(Math.min(0.5, ...all))), high = Math.log10(Math.max(3, ...all));
+    const at = scale ?? ((x) => within((Math.log10(Math.max(x, 1e-9)) - low) / (high - low), 0, 1));
+    const lines = shown.flatMap(({ look, noise = [] }, n) => {
+      const x = (step) => step / steps, mean = curve(look), parts = [mean];
+      trace(mean, bands[n].map((each) => [x(each.step), at(each.mean)]));
+      if (shown[n].seeds.length > 1) {
+        const area = svg("polygon", { class: `attn-area ${look}` }), back = [...bands[n]].reverse();
+        trace(area, [...bands[n].map((e) => [x(e.step), at(e.most)]), ...back.map((e) => [x(e.step), at(e.least)])]);
+        parts.unshift(area);
+      }
+      if (noise.length) {
+        const thin = curve("attn-noise");
+        trace(thin, thinned(noise).map(([step, loss]) => [x(step), at(loss)]));
+        parts.unshift(thin);
+      }
+      return parts;
+    });
+    picture.replaceChildren(...lines);
+    const decades = Array.from({ length: Math.floor(high) - low + 1 }, (_, n) => Number(`1e${low + n}`));
+    const marks = scale ? [0, 0.5, 1].map((y) => [y, percent(y)]) : decades.map((x) => [at(x), String(x)]);
+    ticks.replaceChildren(...marks.map(([y, text]) => {
+      const mark = h("span", {}, text);
+      mark.style.bottom = `${100 * y}%`;
+      return mark;
+    }));
+    below.replaceChildren(axis([[0, "0"], [0.5, String(steps / 2)], [1, `${steps} steps`]]));
+    node.setAttribute("aria-label", `${title}. ${said}`);
+  }
+  return { node, draw };
+}
+
+// At most two hundred means of neighbours.
+function thinned(losses) {
+  const size = Math.ceil(losses.length / 200), out = [];
+  for (let n = 0; n < losses.length; n += size) {
+    const some = losses.slice(n, n + size);
+    out.push([n + some.length, some.reduce((sum, loss) => sum + loss, 0) / some.length]);
+  }
+  return out;
+}
+
+// What the model makes of the reader's own item: tokens of its output, those that are wrong struck through.
+export function drawAnswer(node, look) {
+  const say = (...words) => h("p", { className: "attn-note" }, ...words);
+  if (!look) return node.replaceChildren(say("Press Run: the answer comes as it learns."));
+  if (look.error) return node.replaceChildren(say(look.error));
+  const { input, output, wanted, held, joiner } = look;
+  if (!wanted) {
+    const flow = h("p", { className: "attn-flow" }, input.join(""), h("b", {}, output.join("")));
+    return node.replaceChildren(flow, say("How the model goes on: the likeliest character, again and again."));
+  }
+  const wrong = output.map((text, n) => wanted[n] !== text);
+  const right = wanted.length === output.length && !wrong.includes(true);
+  const chips = output.map((text, n) => h(wrong[n] ? "s" : "span", { className: "attn-out" }, token(visible(text))));
+  const verdict = right ? [h("b", { className: "attn-right" }, "✓ right")]
+    : [h("b", { className: "attn-wrong" }, "✗ wrong"), `, it should be ${wanted.join(joiner)}`];
+  node.replaceChildren(h("p", { className: "attn-answer" }, ...chips), say("The model's answer: ", ...verdict, ". ",
+    held ? "This item is held out: no run is trained on it." : "This item is not held out: a run may have seen it."));
+}
+
+// All heads as small maps, and one of them large with its tokens. `choose` gets the number of one that was pressed.
+export function makeMaps(choose) {
+  const small = h("div", { className: "attn-small", role: "group", "aria-label": "Heads" });
+  const large = h("canvas", { role: "img", "aria-label": "Weights" }), readout = h("p", { className: "attn-readout" });
+  const node = h("div", { className: "attn-maps" }, small, h("div", {}, large, readout));
+  let buttons = [], last = null, at = null;
+  large.addEventListener("pointermove", (event) => at && tell(cellAt(at, event.offsetX, event.offsetY)));
+  large.addEventListener("pointerleave", () => last && tell({ i: -1, j: -1 }));
+
+  function tell({ i, j }) {
+    const { names, map, cells, theme } = last;
+    paint(large, at, cells, { i, j }, theme);
+    readout.textContent = i < 0 || j < 0 ? "Rows ask, columns are looked at: darker is more."
+      : `${visible(names[i])} looks at ${visible(names[j])}: ${format(map[i * names.length + j] / LEVELS)}`;
+  }
+
+  function draw({ input, output, weights: { data, shape: [layers, heads, n] } }, chosen) {
+    const theme = readTheme(node), names = [...input, ...output], size = n * n;
+    if (buttons.length !== layers * heads) {
+      const named = (k) => `layer ${Math.floor(k / heads) + 1}, head ${(k % heads) + 1}`;
+      const press = (k) => ({ type: "button", onclick: () => choose(k), "aria-label": named(k) });
+      buttons = Array.from({ length: layers * heads }, (_, k) => h("button", press(k), h("canvas")));
+      small.replaceChildren(...buttons);
+      small.style.setProperty("--heads", heads);
+    }
+    const open = Math.min(chosen, layers * heads - 1);
+    buttons.forEach((button, k) => {
+      button.setAttribute("aria-pressed", k === open);
+      const canvas = Object.assign(button.firstChild, { width: n, height: n }), ctx = canvas.getContext("2d");
+      for (let c = 0; c < size; c++) {
+        ctx.fillStyle = theme.colours[shade(LEVELS * data[k * size + c], LEVELS)].css;
+        ctx.fillRect(c % n, Math.floor(c / n), 1, 1);
+      }
+    });
+    const map = Array.from({ length: size }, (_, c) => Math.round(LEVELS * data[open * size + c]));
+    const width = Math.min(LARGE, node.clientWidth || LARGE);
+    at = layout(large.getContext("2d"), width, names, names, ["asks", "looked at"], theme);
+    last = { names, map, theme, cells: drawCells(at, map, LEVELS, theme) };
+    large.setAttribute("aria-label", `Weights of ${buttons[open].getAttribute("aria-label")}`);
+    tell({ i: -1, j: -1 });
+  }
+  return { node, draw };
+}

@@ -1,0 +1,180 @@
+"""Laboratory: a small Transformer that trains in the page, with the parts that one chooses."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnbook.text.number_words import number_pair
+from attnbook.web import _source
+from attnbook.web._widget import Widget, WidgetError, as_tokens, check_size
+
+CHOICES = {
+    name: (label, values, start)
+    for name, label, values, start in _source.constant("laboratory/settings.js", "CHOICES")
+}
+LARGEST = 999  # number whose words are translated
+LEAST, LONGEST = 200, 20_000  # characters of a text
+TEXT = (
+    "Four score and seven years ago our fathers brought forth on this continent, a new nation, "
+    "conceived in Liberty, and dedicated to the proposition that all men are created equal. Now "
+    "we are engaged in a great civil war, testing whether that nation, or any nation so conceived "
+    "and so dedicated, can long endure. We are met on a great battle-field of that war. We have "
+    "come to dedicate a portion of that field, as a final resting place for those who here gave "
+    "their lives that that nation might live. It is altogether fitting and proper that we should "
+    "do this."
+)
+TESTED = ("step", "loss", "exact", "tokens")
+
+
+@cache
+def number_table() -> str:
+    """The numbers 1..999, a line each: `forty two=zwei und vierzig`."""
+    pairs = map(number_pair, range(1, LARGEST + 1))
+    return "\n".join(f"{' '.join(pair.source)}={' '.join(pair.target)}" for pair in pairs)
+
+
+class Laboratory(Widget):
+    """A decoder that the reader trains in the page: a task, switches for its parts, a run, a bet.
+
+        loss = - mean log P(output token | input, output before it)
+
+    A worker trains it with AdamW, in plain JavaScript, from the first parameters that PyTorch
+    would draw; one in eight inputs is held out and only tested. Each run stays in a ledger as what
+    changed since the last one, with the reader's bet; five seeds draw a band.
+
+    Args:
+        runs: rows of the table `laboratory` (`tables.load`): runs made before, which the ledger
+            begins with and the picture draws. Each setting is a column, as are `step`,
+            `loss` (held-out items, nats a token), `exact` and `tokens` (shares that are right).
+        text: what the task "text" learns, 200 to 20,000 characters; the reader can paste another.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+        settings: where the switches start: `task`, `n_layers`, `d_model`, `n_heads`, `positions`,
+            `norm`, `residual`, `causal`, `network`, `activation`, `lr`, `batch`, `steps`, `seed`,
+            named as in `TransformerConfig` where that has them. `CHOICES` lists their values.
+
+    `settings` follow the reader where there is a kernel, and set what is shown.
+
+    Raises:
+        ValueError: if a setting is none or has no such value, a column is missing, or the text is
+            too short or too long.
+
+    Source: Loshchilov and Hutter 2019 (AdamW).
+    """
+
+    _esm, _css = _source.load("Laboratory")
+
+    settings = traitlets.Dict().tag(sync=True)
+    runs = traitlets.List(traitlets.Dict()).tag(sync=True)
+    table = traitlets.Unicode().tag(sync=True)
+    text = traitlets.Unicode(TEXT).tag(sync=True)
+
+    def __init__(
+        self,
+        *,
+        runs: Any = None,
+        text: str = TEXT,
+        title: str = "",
+        name: str | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(
+            name=name,
+            title=title,
+            settings=settings,
+            runs=[] if runs is None else _runs(np.atleast_1d(runs)),
+            text=text,
+            table=number_table(),
+        )
+
+    @traitlets.validate("settings")
+    def _check_settings(self, proposal: Any) -> dict[str, Any]:
+        return _settled(proposal["value"])
+
+    @traitlets.validate("text")
+    def _check_text(self, proposal: Any) -> str:
+        (value,) = as_tokens([proposal["value"]], "text")
+        if not LEAST <= len(value) <= LONGEST:
+            raise WidgetError(
+                f"text must have {LEAST} to {LONGEST:,} characters, not {len(value):,}"
+            )
+        return value
+
+    def content(self) -> bytes:
+        return repr((self.settings, self.runs, self.text)).encode()
+
+    def summary(self) -> str:
+        shown = self.settings
+        sizes = f"{shown['n_layers']} layers of {shown['d_model']}"
+        stored = sum(len(run["seeds"]) for run in self.runs)
+        return f"{shown['task']}, {sizes}, {stored} stored runs"
+
+    def figure_size(self) -> tuple[float, float]:
+        return 5.6, 2.8 if self.runs else 1.4
+
+    def draw(self, figure: Figure) -> None:
+        if not self.runs:
+            words = [f"{label}: {self.settings[name]}" for name, (label, _, _) in CHOICES.items()]
+            figure.supxlabel("\n".join(map(" · ".join, np.array_split(words, 4))), fontsize=8)
+            return
+        left, right = figure.subplots(1, 2)
+        for run in self.runs:
+            label = _told(run["settings"], self.settings)
+            _band(left, run, "loss", label)
+            _band(right, run, "tokens" if run["settings"]["task"] == "text" else "exact", label)
+        left.set(yscale="log", xlabel="step", ylabel="loss on held-out items (nats)")
+        right.set(ylim=(0, 1.02), xlabel="step", ylabel="held-out items right")
+        left.legend(fontsize=7)
+        for axis in (left, right):
+            axis.spines[["top", "right"]].set_visible(False)
+
+
+def _settled(given: dict[str, Any]) -> dict[str, Any]:
+    """All settings, those that are not given where they start."""
+    for name, value in given.items():
+        if name not in CHOICES:
+            raise WidgetError(f"settings must be of {', '.join(CHOICES)}, not {name!r}")
+        if value not in CHOICES[name][1]:
+            raise WidgetError(f"{name} must be one of {CHOICES[name][1]}, not {value!r}")
+    return {
+        name: next((v for v in values if v == given.get(name)), start)
+        for name, (_, values, start) in CHOICES.items()
+    }
+
+
+def _runs(table: np.ndarray) -> list[dict[str, Any]]:
+    """Rows of the table as runs: those that differ in their seed alone are one."""
+    columns = table.dtype.names or ()
+    if missing := [name for name in (*CHOICES, *TESTED) if name not in columns]:
+        raise WidgetError(f"runs must have the columns of the table, not miss {missing}")
+    found: dict[str, dict[str, Any]] = {}
+    for row in table:
+        settings = _settled({name: row[name].item() for name in CHOICES})
+        key = repr({**settings, "seed": None})
+        seeds = found.setdefault(key, {"settings": settings, "seeds": {}})["seeds"]
+        test = {name: row[name].item() for name in TESTED}
+        seeds.setdefault(settings["seed"], []).append(test)
+    kept = [
+        {**run, "seeds": [{"seed": seed, "tests": tests} for seed, tests in run["seeds"].items()]}
+        for run in found.values()
+    ]
+    check_size(len(repr(kept)), "runs", "take fewer")
+    return kept
+
+
+def _told(settings: dict[str, Any], base: dict[str, Any]) -> str:
+    """What tells a run from the widget's own settings."""
+    names = [name for name in CHOICES if name != "seed" and settings[name] != base[name]]
+    return ", ".join(f"{CHOICES[name][0]}: {settings[name]}" for name in names) or "as it stands"
+
+
+def _band(axis: Axes, run: dict[str, Any], name: str, label: str) -> None:
+    """The mean of the seeds over the steps, between the least and the largest."""
+    values = np.array([[test[name] for test in seed["tests"]] for seed in run["seeds"]], float)
+    steps = [test["step"] for test in run["seeds"][0]["tests"]]
+    (line,) = axis.plot(steps, values.mean(0), label=label)
+    axis.fill_between(steps, values.min(0), values.max(0), color=line.get_color(), alpha=0.2)

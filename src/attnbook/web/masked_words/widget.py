@@ -1,0 +1,210 @@
+"""MaskedWords: a BERT in the page fills the words that the reader hides in a sentence."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+from matplotlib.figure import Figure
+
+from attnbook.model.bert import Bert
+from attnbook.model.recording import recorded
+from attnbook.web import _source
+from attnbook.web._model_widget import ModelWidget, brief
+from attnbook.web._widget import WidgetError, as_list, format_number, short
+
+KEPT = 20  # of the likeliest tokens, for where the model does not run
+LEVELS = 65535  # a weight is stored in 16 bits
+
+
+class MaskedWords(ModelWidget):
+    """A sentence whose words can be hidden, with what a BERT would put there and where it looks.
+
+        P(word at i) = softmax(logits_i / t)
+
+    with i a hidden place and t the temperature. The model runs in the page, on the reader's own
+    sentence: a worker reads the weights, which a kernel sends or the site keeps in a file of their
+    own. A notebook stores the present answer alone, for where neither is.
+
+    Args:
+        text: the sentence, at most 500 characters.
+        masks: the numbers of its hidden words, from 0; punctuation marks count as words.
+        weights: the model: the name of a file of the package's folder `weights`, or the path of any
+            file that `save_int8` wrote. The site knows the former alone.
+        temperature: where the slider starts, above 0.
+        top: how many of the likeliest tokens are shown, at most 20.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    `text`, `masks`, `temperature`, `top` follow the reader where there is a kernel, and set what is
+    shown; so do `place` (which hidden piece, from 0), `into` (False: what it looks at; True: what
+    looks at it), `layer` and `head` (from 0, -1 for all), which choose the weights on view.
+
+    Source: Devlin et al. 2019, section 3.1.
+    """
+
+    _esm, _css = _source.load("MaskedWords")
+    kind = Bert
+
+    lowercase = traitlets.Bool(True).tag(sync=True)
+    masks = traitlets.List(traitlets.Int()).tag(sync=True)
+    temperature = traitlets.Float(1.0).tag(sync=True)
+    top = traitlets.Int(5).tag(sync=True)
+    place = traitlets.Int(0).tag(sync=True)
+    into = traitlets.Bool(False).tag(sync=True)
+    layer = traitlets.Int(-1).tag(sync=True)
+    head = traitlets.Int(-1).tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
+    attention = traitlets.Bytes(b"").tag(sync=True)
+
+    def __init__(
+        self,
+        text: str,
+        masks: Any = (),
+        *,
+        weights: str | Path = "bert",
+        temperature: float | int = 1.0,
+        top: int = 5,
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            weights,
+            name=name,
+            title=title,
+            text=text,
+            masks=as_list(masks, "masks", "numbers"),
+            temperature=temperature,
+            top=top,
+        )
+        self.lowercase = self._tokenizer.lowercase
+        self._ask()
+        self.observe(self._ask, ["text", "masks", "temperature"])
+
+    @traitlets.validate("masks")
+    def _check_masks(self, proposal: Any) -> list[int]:
+        value, size = proposal["value"], len(self._tokenizer.words(self.text))
+        if len(set(value)) < len(value) or not all(0 <= n < size for n in value):
+            raise WidgetError(
+                f"masks must be different numbers of words, 0..{size - 1}, not {value}"
+            )
+        return sorted(value)
+
+    @traitlets.validate("temperature")
+    def _check_temperature(self, proposal: Any) -> float:
+        if not 0 < proposal["value"] < np.inf:
+            raise WidgetError(f"temperature must be a number above 0, not {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("top")
+    def _check_top(self, proposal: Any) -> int:
+        if not 1 <= proposal["value"] <= KEPT:
+            raise WidgetError(f"top must be 1..{KEPT}, not {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("layer", "head")
+    def _check_chosen(self, proposal: Any) -> int:
+        trait, config = proposal["trait"].name, self._model.stack.config
+        size = config.n_layers if trait == "layer" else config.n_heads
+        if not -1 <= proposal["value"] < size:
+            raise WidgetError(f"{trait} must be -1 (all) or 0..{size - 1}, not {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("place")
+    def _check_place(self, proposal: Any) -> int:
+        if proposal["value"] < 0:
+            raise WidgetError(f"place must be at least 0, not {proposal['value']}")
+        return proposal["value"]
+
+    def _read(self) -> tuple[list[dict[str, Any]], list[int]]:
+        """The words with the places of their pieces, and the row of ids that the model reads.
+
+        Words have no place from the first on that the row has no room for.
+        """
+        row, words, full = [self._tokenizer.vocab.bos], [], False
+        for word in self._tokenizer.words(self.text):
+            ids = self._tokenizer.encode(word)
+            full = full or len(row) + len(ids) >= self._model.stack.config.max_len
+            places = [] if full else [*range(len(row), len(row) + len(ids))]
+            words.append({"text": word, "known": ids != [self._tokenizer.unk], "places": places})
+            row += [] if full else ids
+        return words, [*row, self._tokenizer.vocab.eos]
+
+    def _ask(self, _: Any = None) -> None:
+        """The answer, in the form of the page's own engine (`engine/bert.js`), to be stored."""
+        words, row = self._read()
+        self.masks = [n for n in self.masks if n < len(words)]  # a new text may be shorter
+        places = [place for n in self.masks for place in words[n]["places"]]
+        seen = torch.tensor([row])
+        seen[0, places] = self._tokenizer.mask
+        with torch.no_grad(), recorded(self._model) as weights:
+            logits = self._model.word_logits(self._model(seen))[0, places].double()
+        attention = torch.stack([each[0] for each in weights.values()]).numpy()
+        names = [self._tokenizer.vocab.tokens[i] for i in row]
+        with self.hold_trait_notifications():
+            self.attention = np.rint(attention * LEVELS).astype("<u2").tobytes()
+            self.answer = {
+                "words": words,
+                "row": names,
+                "masks": self.masks,
+                "places": places,
+                "shape": list(attention.shape),
+                "size": len(self._tokenizer.vocab),
+                "likely": [
+                    {"place": place, **self._likely(p, row[place]), "name": name}
+                    for place, p, name in zip(
+                        places,
+                        (logits / self.temperature).softmax(-1).numpy(),
+                        counted([names[place] for place in places]),
+                        strict=True,
+                    )
+                ],
+            }
+
+    def _likely(self, p: np.ndarray, hidden: int) -> dict[str, Any]:
+        tokens, best = self._tokenizer.vocab.tokens, np.argsort(-p, kind="stable")[:KEPT]
+        return {
+            "hidden": tokens[hidden],
+            "own": brief(p[hidden]),
+            "rank": 1 + int((p > p[hidden]).sum()),
+            "best": [{"token": tokens[i], "p": brief(p[i])} for i in best],
+        }
+
+    def content(self) -> bytes:
+        return f"{self.weights} {self.text} {self.masks}".encode()
+
+    def summary(self) -> str:
+        return f"{len(self.answer['words'])} words, {len(self.masks)} hidden"
+
+    def draw(self, figure: Figure) -> None:
+        row, likely = self.answer["row"], self.answer["likely"][:3]
+        hidden = {each["place"] for each in self.answer["likely"]}
+        shown = ["[MASK]" if place in hidden else name for place, name in enumerate(row)][1:-1]
+        sentence = textwrap.shorten(" ".join(shown).replace(" ##", ""), 300)
+        figure.supxlabel(textwrap.fill(sentence, 72), fontsize=8, parse_math=False)
+        if not likely:
+            return
+        for axis, each in zip(
+            figure.subplots(1, len(likely), squeeze=False)[0], likely, strict=True
+        ):
+            best = each["best"][: self.top]
+            bars = axis.barh(range(len(best)), [one["p"] for one in best], color="#2b6cb0")
+            axis.bar_label(bars, [format_number(one["p"]) for one in best], padding=3, fontsize=8)
+            axis.set_yticks(
+                range(len(best)),
+                [short(one["token"]) for one in best],
+                fontsize=8,
+                parse_math=False,
+            )
+            axis.invert_yaxis()
+            axis.set_xlim(0, 1.25 * max(one["p"] for one in best))
+            axis.set_title(f"instead of {short(each['name'])}", fontsize=9, parse_math=False)
+            axis.spines[["top", "right"]].set_visible(False)
+
+
+def counted(names: list[str]) -> list[str]:
+    """Each name, and from its second time on which time it is: `["a", "b", "a (2)"]`."""
+    times = [names[: n + 1].count(name) for n, name in enumerate(names)]
+    return [f"{name} ({n})" if n > 1 else name for name, n in zip(names, times, strict=True)]

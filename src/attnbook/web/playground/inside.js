@@ -1,0 +1,111 @@
+// Inside the model of Playground: a small map of every head into a place, what a head looks at there, how long the
+// vectors are that a layer adds; and how surprising each token of the text was.
+import { format, largest, ramp, share, visible } from "../shared/math.js";
+import { fill } from "./view.js";
+import { headMap, looked } from "./row.js";
+import { h, isDark, token } from "../shared/ui.js";
+
+const MOST = 40, SAID = 5; // places of a small map; tokens that are named
+const PARTS = ["the state that comes in", "attention adds", "the network adds"];
+
+// `open` is told which head was pressed, counted through all layers.
+export function makeInside(layers, heads, open) {
+  const each = (size, make) => Array.from({ length: size }, (_, n) => make(n));
+  const head = (l, k) => {
+    const canvas = h("canvas", { "aria-hidden": "true" });
+    const pressed = { type: "button", className: "attn-head-map", onclick: () => open(l * heads + k) };
+    return { canvas, node: h("button", pressed, canvas, h("span", {}, `head ${k + 1}`)) };
+  };
+  const rows = each(layers, (l) => {
+    const maps = each(heads, (k) => head(l, k)), panel = h("div", { className: "attn-opened", hidden: true });
+    const side = h("div", { className: "attn-maps-row" }, ...maps.map((map) => map.node));
+    return { maps, panel, node: h("section", { className: "attn-layer", "aria-label": `Layer ${l + 1}` },
+      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), side, panel) };
+  });
+  const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...rows.map((row) => row.node));
+  let colours, dark;
+
+  // Weights of a map as pixels, one each.
+  function paint(canvas, { size, map }) {
+    canvas.width = canvas.height = size;
+    const image = new ImageData(size, size), pixels = new Uint32Array(image.data.buffer);
+    pixels.forEach((_, n) => {
+      const beyond = n % size > Math.floor(n / size);
+      pixels[n] = beyond ? 0 : colours[Math.round(255 * map[n])];
+    });
+    canvas.getContext("2d").putImageData(image, 0, 0);
+  }
+  function theme() {
+    if (dark === isDark(node) && colours) return;
+    dark = isDark(node);
+    colours = ramp(dark).map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
+  }
+
+  // `at` is a place that was read: it predicts the next one.
+  function draw(row, names, at, chosen) {
+    theme();
+    const name = (n) => visible(names[row.ids[n]]);
+    lead.replaceChildren("Where ", token(name(at)),
+      ", the place that predicts, and those before it look: a row a place, "
+      + "a column what it looks at, this place at the bottom. Press a head.");
+    rows.forEach(({ maps, panel }, l) => {
+      maps.forEach(({ canvas, node: button }, k) => {
+        const n = l * heads + k, [best] = largest(looked(row, at, n), 1);
+        paint(canvas, headMap(row, at, n, MOST));
+        button.setAttribute("aria-pressed", n === chosen);
+        button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${name(best)}`);
+      });
+      const inside = Math.floor(chosen / heads) === l;
+      panel.hidden = !inside;
+      if (inside) show(panel, row, name, at, l, chosen);
+    });
+  }
+  function show(panel, row, name, at, layer, chosen) {
+    const weights = looked(row, at, chosen), first = Math.max(0, at + 1 - 2 * MOST), most = Math.max(...weights);
+    const words = Array.from(weights.subarray(first), (weight, n) => {
+      const node = h("span", { className: "attn-seen" }, h("bdi", {}, name(first + n)));
+      node.style.setProperty("--level", weight / most);
+      return node;
+    });
+    const best = largest(weights, SAID).flatMap((n, i) =>
+      [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
+    const lengths = row.places[at].lengths.subarray(3 * layer, 3 * layer + 3), longest = Math.max(...lengths);
+    panel.replaceChildren(
+      h("p", {}, `Layer ${layer + 1}, head ${(chosen % heads) + 1}: `, token(name(at)), " looks at ", ...best),
+      h("p", { className: "attn-seens" }, ...words),
+      h("p", { className: "attn-legend" }, `Lengths of vectors in layer ${layer + 1}`),
+      h("ul", { className: "attn-lengths", role: "list" }, ...PARTS.map((what, n) => {
+        const bar = h("i", { className: "attn-fill" });
+        bar.style.width = `${(100 * lengths[n]) / longest}%`;
+        return h("li", {}, h("span", {}, what), h("span", { className: "attn-track", "aria-hidden": "true" }, bar),
+          h("b", {}, format(lengths[n], 1)));
+      })));
+  }
+  return { node, draw };
+}
+
+// Every token of a text with its probability, how surprising it is, and what the model would rather have had there.
+export function makePlaces() {
+  const body = h("tbody"), mean = h("p", { className: "attn-readout" });
+  const heads = ["token", "probability", "bits", "the model’s guess"].map((name) => h("th", { scope: "col" }, name));
+  const table = h("table", {}, h("caption", { className: "attn-heard" }, "The model’s prediction at every place"),
+    h("thead", {}, h("tr", {}, ...heads)), body);
+  const box = h("div", { className: "attn-every", role: "region", tabIndex: 0, "aria-label": "Every place" }, table);
+  const node = h("div", {}, h("p", { className: "attn-note" },
+    "The darker a token of the text, the more it surprised the model: "
+    + "bits = −log₂ of its probability. The first has nothing before it."), mean, box);
+
+  function draw(all, names) {
+    const told = ({ id, guess, p, chance, bits }) => [id, guess, share(p), share(chance), format(bits, 1)];
+    fill(body, all, told, ({ id, guess, p, bits, chance }) => {
+      const right = id === guess ? ["✓"] : [token(visible(names[guess]))];
+      return h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, visible(names[id]))), h("td", {}, share(p)),
+        h("td", {}, format(bits, 1)), h("td", {}, ...right, ` ${share(chance)}`));
+    });
+    const sum = all.reduce((total, { bits }) => total + bits, 0);
+    const hits = all.filter(({ id, guess }) => id === guess).length;
+    mean.replaceChildren(...(all.length ? ["Mean ", h("b", {}, `${format(sum / all.length, 2)} bits`),
+      ` a token · ${hits} of ${all.length} guessed`] : ["One token alone: nothing was predicted yet."]));
+  }
+  return { node, draw };
+}

@@ -1,0 +1,235 @@
+"""Playground: a GPT in the page that writes, with every step of how it chooses the next token."""
+
+import codecs
+import textwrap
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from attnbook.model import sampling
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
+from attnbook.web import _source
+from attnbook.web._model_widget import ModelWidget, brief
+from attnbook.web._widget import WidgetError, as_list, format_number, short
+
+SHOWN = 10  # bars
+FOLDS = ("filters", "places", "inside")
+
+
+class Playground(ModelWidget):
+    """A GPT that goes on with the reader's text, token by token.
+
+        p = softmax(logits / t),   next = the first token at which the sum of q is above u
+
+    with t the temperature, q the shares of the tokens that the filters leave, the likeliest first,
+    and u in 0 .. 1 the number of the place, by the seed. Filters cut one after another, as in
+    `transformers`: top-k leaves the k likeliest, top-p the fewest that have p of what is left,
+    min-p those with at least min_p times the probability of the likeliest. The model runs in the
+    page; a notebook stores what it says to the present text alone, for where it is not.
+
+    Args:
+        text: the beginning, at most 500 characters; empty, a new text begins.
+        weights: the model: the name of a file of the package's folder `weights`, or the path of any
+            file that `save_int8` wrote of a `TransformerDecoder`. The site knows the former alone.
+        temperature: 0 (the likeliest always) or more.
+        top_k: 0 is off.
+        top_p: above 0, at most 1 (off).
+        min_p: 0 (off) .. 1.
+        seed: of the numbers that choose.
+        written: ids of the tokens behind the text.
+        place: the token on view, from 1; -1: the next one.
+        head: the one that is opened, through all layers from 0; -1: none.
+        unfolded: what is open at first, of "filters", "places" (predictions at every place) and
+            "inside" (heads and blocks).
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    All these follow the reader where there is a kernel, and set what is shown.
+
+    Source: Radford et al. 2019; Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p), Nguyen et
+    al. 2025 (min-p).
+    """
+
+    _esm, _css = _source.load("Playground")
+    kind = TransformerDecoder
+
+    written = traitlets.List(traitlets.Int()).tag(sync=True)
+    temperature = traitlets.Float(1.0).tag(sync=True)
+    top_k = traitlets.Int(0).tag(sync=True)
+    top_p = traitlets.Float(1.0).tag(sync=True)
+    min_p = traitlets.Float(0.0).tag(sync=True)
+    seed = traitlets.Int(0).tag(sync=True)
+    place = traitlets.Int(-1).tag(sync=True)
+    head = traitlets.Int(-1).tag(sync=True)
+    unfolded = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        weights: str | Path = "gpt",
+        temperature: float | int = 1.0,
+        top_k: int = 0,
+        top_p: float | int = 1.0,
+        min_p: float | int = 0.0,
+        seed: int = 0,
+        written: Any = (),
+        place: int = -1,
+        head: int = -1,
+        unfolded: Any = (),
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            weights,
+            name=name,
+            title=title,
+            text=text,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=seed,
+            written=as_list(written, "written", "ids"),
+            place=place,
+            head=head,
+            unfolded=as_list(unfolded, "unfolded", "names"),
+        )
+        self._ask()
+        shown = ("text", "written", "temperature", "top_k", "top_p", "min_p", "seed", "place")
+        self.observe(self._ask, shown)
+
+    @traitlets.validate("temperature", "top_k", "top_p", "min_p", "seed", "place", "head")
+    def _check_number(self, proposal: Any) -> float | int:
+        trait, value = proposal["trait"].name, proposal["value"]
+        config = self._model.stack.config
+        least, most = {
+            "temperature": (0, np.inf),
+            "top_k": (0, np.inf),
+            "top_p": (0, 1),
+            "min_p": (0, 1),
+            "seed": (0, 10**6),
+            "place": (-1, np.inf),
+            "head": (-1, config.n_layers * config.n_heads - 1),
+        }[trait]
+        if not least <= value <= most or value == np.inf or (trait == "top_p" and not value):
+            inside = f"{least}..{most}" if most < np.inf else f"a finite number from {least} on"
+            raise WidgetError(f"{trait} must be {inside}, not {value}")
+        return value
+
+    @traitlets.validate("written")
+    def _check_written(self, proposal: Any) -> list[int]:
+        size = len(self._tokenizer.vocab)
+        if wrong := [i for i in proposal["value"] if not 0 <= i < size]:
+            raise WidgetError(f"written must be ids of tokens, 0..{size - 1}, not {wrong[0]}")
+        return proposal["value"]
+
+    @traitlets.validate("unfolded")
+    def _check_unfolded(self, proposal: Any) -> list[str]:
+        if wrong := [name for name in proposal["value"] if name not in FOLDS]:
+            raise WidgetError(f"unfolded must be of {', '.join(FOLDS)}, not {wrong[0]!r}")
+        return proposal["value"]
+
+    def _ask(self, _: Any = None) -> None:
+        """What the page's own engine would say (`playground_row.js`), to be stored."""
+        tokenizer, config = self._tokenizer, self._model.stack.config
+        prompt = tokenizer.encode(self.text)
+        prompt = prompt if prompt or self.written else [tokenizer.vocab.bos]
+        whole = [*prompt, *self.written]
+        ids = whole[: config.max_len]
+        at = min(max(1, self.place), len(ids)) if self.place >= 0 else len(ids)
+        with torch.no_grad():
+            logits = self._model(torch.tensor([ids[:at]]))[0, -1].double()
+        self.answer = {
+            "ids": ids,
+            "names": [token_name(tokenizer, i) for i in ids],
+            "pieces": pieces(tokenizer, ids),
+            "prompt": min(len(prompt), len(ids)),
+            "cut": len(whole) - len(ids),
+            "layers": config.n_layers,
+            "heads": config.n_heads,
+            "at": at,
+            **self._outlook(logits, sampling.uniform(torch.tensor([self.seed]), at).item()),
+        }
+
+    def _outlook(self, logits: Tensor, number: float) -> dict[str, Any]:
+        """`outlook` in `playground_row.js` is its twin."""
+        order = logits.argsort(descending=True, stable=True)
+        left = sampling.temperature(logits, self.temperature)
+        p, stages = left.softmax(-1), {}
+        cuts = {
+            "topK": partial(sampling.top_k, k=self.top_k or len(order)),
+            "topP": partial(sampling.top_p, p=self.top_p),
+            "minP": partial(sampling.min_p, p=self.min_p),
+        }
+        for name, cut in cuts.items():
+            left = cut(left)
+            kept = left > -torch.inf
+            stages[name] = {"count": int(kept.sum()), "mass": brief(p[kept].sum())}
+        token = sampling.draw(left[None], torch.tensor([number], dtype=torch.float64))
+        rank, ends = int((order == token).nonzero()), left.softmax(-1)[order].cumsum(-1)
+
+        def named(n: int) -> dict[str, Any]:
+            i = int(order[n])
+            return {"which": i, "name": token_name(self._tokenizer, i), "p": brief(p[i])}
+
+        return {
+            "size": len(order),
+            "best": [named(n) for n in range(min(SHOWN, len(order)))],
+            "stages": stages,
+            **stages["minP"],
+            "number": number,
+            "drawn": {
+                "rank": rank,
+                **named(rank),
+                "from": brief(ends[rank - 1]) if rank else 0.0,
+                "to": brief(ends[rank].clamp(max=1)),
+            },
+        }
+
+    def content(self) -> bytes:
+        return f"{self.weights} {self.text} {self.written}".encode()
+
+    def summary(self) -> str:
+        return f"{len(self.answer['ids'])} tokens"
+
+    def draw(self, figure: Figure) -> None:
+        best, count = self.answer["best"], self.answer["count"]
+        text = "".join(self.answer["pieces"])
+        shown = textwrap.fill(textwrap.shorten(text, 300), 72) + " …"
+        figure.supxlabel(shown, fontsize=8, parse_math=False)
+        axis = figure.subplots()
+        colours = ["#2b6cb0" if n < count else "#b6bcc4" for n in range(len(best))]
+        bars = axis.barh(range(len(best)), [one["p"] for one in best], color=colours)
+        axis.bar_label(bars, [format_number(one["p"]) for one in best], padding=3, fontsize=8)
+        names = [short(one["name"].replace("\n", "↵")) for one in best]
+        axis.set_yticks(range(len(best)), names, fontsize=8, parse_math=False)
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1.2 * max(one["p"] for one in best))
+        axis.set_title("what could come next, and its probability", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+
+
+def token_name(tokenizer: BytePair, i: int) -> str:
+    """A token as the page shows it: bytes that are no text by their numbers."""
+    if i in tokenizer.special:
+        return tokenizer.vocab.tokens[i]
+    raw = tokenizer.decode_bytes([i])
+    text = raw.decode("utf-8", "replace")
+    broken = "\N{REPLACEMENT CHARACTER}" in text
+    return "".join(f"\\x{byte:02x}" for byte in raw) if broken else text
+
+
+def pieces(tokenizer: Any, ids: list[int]) -> list[str]:
+    """What each token adds to the text: a character comes with the last of its bytes."""
+    reader = codecs.getincrementaldecoder("utf-8")("replace")
+    last = len(ids) - 1
+    return [reader.decode(tokenizer.decode_bytes([i]), n == last) for n, i in enumerate(ids)]

@@ -1,0 +1,30 @@
+"""The questions that end each chapter: what to choose from, and why each choice is right or wrong.
+
+A chapter's questions stand in a file of its name, apart from the notebook: there, the answers would
+stand beside them.
+"""
+
+import tomllib
+from importlib import resources
+
+from attnbook.checks import check_choice
+from attnbook.web.quiz.widget import Question, Quiz
+
+
+def check_yourself(chapter: str) -> Quiz:
+    """The questions of a chapter, one at a time; the score stays in the reader's browser.
+
+    Args:
+        chapter: the name of its notebook, as "10_sampling".
+
+    Raises:
+        ValueError: if no chapter of this name has questions.
+    """
+    files = {
+        file.name.removesuffix(".toml"): file
+        for file in (resources.files("attnbook") / "web/quiz/chapters").iterdir()
+        if file.name.endswith(".toml")
+    }
+    check_choice(sorted(files), chapter=chapter)
+    asked = tomllib.loads(files[chapter].read_text("utf-8"))["question"]
+    return Quiz([Question(**each) for each in asked], name=f"check-{chapter[:2]}")

@@ -1,0 +1,220 @@
+"""SoftmaxTemperature: what dividing the logits by a temperature does to their softmax."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+from matplotlib.figure import Figure
+
+from attnbook.web import _source
+from attnbook.web._widget import (
+    Widget,
+    WidgetError,
+    as_array,
+    as_tokens,
+    check_size,
+    format_number,
+    short,
+)
+
+
+def softmax(logits: np.ndarray, temperature: float | int = 1.0) -> np.ndarray:
+    """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
+
+    The largest logit is subtracted first, so nothing overflows however small the temperature.
+    """
+    gap = logits - logits.max()  # at most 0
+    with np.errstate(over="ignore"):  # a gap over a tiny temperature is minus infinity: weight 0
+        powers = np.exp(gap / temperature) if temperature > 0 else (gap == 0).astype(float)
+    return powers / powers.sum()
+
+
+def _to_bytes(logits: np.ndarray, _: Any = None) -> bytes:
+    """Four bytes each where that loses nothing (torch's own numbers), else eight."""
+    with np.errstate(over="ignore"):
+        small = logits.astype("<f4")
+    return (small if np.array_equal(small, logits) else logits.astype("<f8")).tobytes()
+
+
+def _from_bytes(data: Any, widget: "SoftmaxTemperature") -> np.ndarray:
+    size = widget.logits.size
+    kind = "<f4" if len(data) == 4 * size else "<f8"
+    return np.frombuffer(data, kind).astype(np.float64).reshape(widget.logits.shape)
+
+
+class SoftmaxTemperature(Widget):
+    """Bars of softmax(logits / temperature), with their entropy and perplexity.
+
+    p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: towards 0
+    the largest takes all (greedy), at 1 the softmax is unchanged, above 1 it flattens.
+
+    Args:
+        logits: `[label]`, or `[context, label]` with a selector of contexts; finite, or minus
+            infinity for what is masked out. At most 1 MB in all.
+        labels: what each logit scores; any text, shown as text.
+        temperature: where the slider starts; 0 is greedy.
+        contexts: a name for each row of `[context, label]`.
+        context: the row that is shown first.
+        hottest: where the slider ends.
+        greedy: whether a button sets 0.
+        bar_label, score_label, share_label, context_label, temperature_label: what a bar, its
+            logit, its probability, a context and the temperature are called.
+        top: how many bars at most; with more labels the largest are shown, in falling order, and
+            the rest is one bar.
+        editable: whether the reader may drag the logits.
+        title: the finding, drawn as the heading.
+        name: a short slug for links and for showing the widget on other pages.
+
+    `temperature`, `context` and `logits` follow the reader where there is a kernel, and set what
+    is shown.
+    """
+
+    _esm, _css = _source.load("SoftmaxTemperature")
+
+    logits = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes, from_json=_from_bytes)
+    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    contexts = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    temperature = traitlets.Float(1.0).tag(sync=True)
+    context = traitlets.Int(0).tag(sync=True)
+    top = traitlets.Int(10).tag(sync=True)
+    editable = traitlets.Bool(False).tag(sync=True)
+    hottest = traitlets.Float(20.0).tag(sync=True)
+    greedy = traitlets.Bool(True).tag(sync=True)
+    bar_label = traitlets.Unicode("token").tag(sync=True)
+    score_label = traitlets.Unicode("logit").tag(sync=True)
+    share_label = traitlets.Unicode("probability").tag(sync=True)
+    context_label = traitlets.Unicode("context").tag(sync=True)
+    temperature_label = traitlets.Unicode("temperature").tag(sync=True)
+
+    def __init__(
+        self,
+        logits: Any,
+        labels: Sequence[str],
+        *,
+        temperature: float | int = 1.0,
+        contexts: Sequence[str] | None = None,
+        context: int = 0,
+        hottest: float | int = 20.0,
+        greedy: bool = True,
+        bar_label: str = "token",
+        score_label: str = "logit",
+        share_label: str = "probability",
+        context_label: str = "context",
+        temperature_label: str = "temperature",
+        top: int = 10,
+        editable: bool = False,
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name=name,
+            title=title,
+            logits=as_array(logits, "logits"),
+            labels=as_tokens(labels, "labels"),
+            contexts=as_tokens([] if contexts is None else contexts, "contexts"),
+            context=context,
+            hottest=hottest,
+            greedy=greedy,
+            bar_label=bar_label,
+            score_label=score_label,
+            share_label=share_label,
+            context_label=context_label,
+            temperature_label=temperature_label,
+            temperature=temperature,
+            top=top,
+            editable=editable,
+        )
+
+    @traitlets.validate("temperature")
+    def _check_temperature(self, proposal: Any) -> float:
+        value = proposal["value"]
+        if not 0 <= value < np.inf:
+            raise WidgetError(f"temperature must be a number of at least 0, not {value}")
+        return value
+
+    @traitlets.validate("hottest")
+    def _check_hottest(self, proposal: Any) -> float:
+        if not 1 < proposal["value"] <= 100:
+            raise WidgetError(f"hottest must be above 1 and at most 100, not {proposal['value']}")
+        return proposal["value"]
+
+    @traitlets.validate("context")
+    def _check_context(self, proposal: Any) -> int:
+        value, size = proposal["value"], max(1, len(self.contexts))
+        if not 0 <= value < size:
+            raise WidgetError(f"context must be 0..{size - 1}, not {value}")
+        return value
+
+    @traitlets.validate("logits")
+    def _check_logits(self, proposal: Any) -> np.ndarray:
+        values = as_array(proposal["value"], "logits")
+        if values.ndim not in (1, 2) or 0 in values.shape:
+            raise WidgetError(
+                f"logits must be [label] or [context, label] and not empty, not {values.shape}"
+            )
+        labels, contexts = len(self.labels), len(self.contexts)
+        if values.shape != ((contexts, labels) if contexts else (labels,)):
+            raise WidgetError(
+                f"logits must be of a shape for {labels} labels and {contexts} contexts,"
+                f" not {values.shape}"
+            )
+        rows = np.atleast_2d(values)
+        wrong = ~((rows < np.inf).all(-1) & (rows > -np.inf).any(-1))  # NaN fails the first
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            what = "only minus infinity" if (rows[row] == -np.inf).all() else "NaN or plus infinity"
+            raise WidgetError(f"logits: row {row} holds {what}; its sum is {rows[row].sum():g}")
+        size = len(_to_bytes(values)) + len(self._texts())
+        check_size(size, "logits and labels", "show fewer contexts or labels")
+        return values
+
+    @traitlets.validate("labels", "contexts")
+    def _check_texts(self, proposal: Any) -> list[str]:
+        trait, value = proposal["trait"].name, as_tokens(proposal["value"], proposal["trait"].name)
+        *contexts, labels = self.logits.shape
+        size = labels if trait == "labels" else sum(contexts)
+        if len(value) != size:
+            raise WidgetError(f"{trait} must be {size} texts, not {len(value)}")
+        return value
+
+    @traitlets.validate("top")
+    def _check_top(self, proposal: Any) -> int:
+        if proposal["value"] < 1:
+            raise WidgetError(f"top must be at least 1, not {proposal['value']}")
+        return proposal["value"]
+
+    def _texts(self) -> bytes:
+        return "\0".join([*self.labels, *self.contexts]).encode("utf8")
+
+    def content(self) -> bytes:
+        return _to_bytes(self.logits) + self._texts()
+
+    def row(self) -> np.ndarray:
+        """The logits of the context on view."""
+        return self.logits[self.context] if self.logits.ndim == 2 else self.logits
+
+    def summary(self) -> str:
+        parts = [f"{len(self.labels)} labels"]
+        if self.contexts:
+            parts.append(f"{len(self.contexts)} contexts")
+        return ", ".join([*parts, f"{self.temperature_label} {self.temperature:g}"])
+
+    def draw(self, figure: Figure) -> None:
+        p = softmax(self.row(), self.temperature)
+        order = np.arange(len(p))
+        if len(p) > self.top:
+            order = np.argsort(-self.row(), kind="stable")[: self.top]
+        names, values = [short(self.labels[i], 24) for i in order], list(p[order])
+        if len(order) < len(p):
+            names.append(f"{len(p) - len(order)} others")
+            values.append(1 - sum(values))
+        axis = figure.subplots()
+        bars = axis.barh(range(len(values)), values, color="#2b6cb0")
+        axis.bar_label(bars, [format_number(v) for v in values], padding=3, fontsize=8)
+        axis.set_yticks(range(len(values)), names, fontsize=8, parse_math=False)
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1.1)
+        label = f"{self.share_label} at {self.temperature_label} {self.temperature:g}"
+        axis.set_xlabel(label, fontsize=9, parse_math=False)
+        axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,172 @@
+"""A model in one small file: matrices in 8 bits, with the tokenizer and with what made it.
+
+A page of the book reads the same file (`attnbook/web/engine`).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from jaxtyping import Float, Int8
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from attnbook.checks import check_shapes
+from attnbook.model.bert import Bert
+from attnbook.model.config import TransformerConfig
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair, WordPiece
+
+LEVELS = 127
+SCALE = ".scale"  # what the scales of a matrix are called, after its own name
+BERT_SAYS = ("config", "tokens", "lowercase")  # what a model and its tokenizer say themselves
+GPT_SAYS = ("config", "merges", "special")
+
+
+def quantize(
+    X: Float[Tensor, "row column"],
+) -> tuple[Int8[Tensor, "row column"], Float[Tensor, " row"]]:
+    """A matrix as whole numbers, and a scale for each row.
+
+        s_i = max_j |X_ij| / 127,   Q_ij = round(X_ij / s_i)
+
+    with X, Q `[row column]` and s `[row]`. Q_ij s_i differs from X_ij by at most s_i / 2. A row of
+    zeros has the scale 0.
+
+    Raises:
+        ValueError: if X is no matrix, or holds a number that is not finite.
+
+    Source: Dettmers et al. 2022, section 2.1 (absmax quantization), a row at a time.
+
+    In other libraries: `torch.ao.quantization.PerChannelMinMaxObserver`, symmetric.
+    """
+    check_shapes(X=(X, "row column"))
+    if not X.isfinite().all():
+        raise ValueError(f"X must be finite, got {X[~X.isfinite()][0].item()}")
+    scale = X.abs().amax(1) / LEVELS
+    return (X / scale.where(scale > 0, 1)[:, None]).round().to(torch.int8), scale
+
+
+def save_int8(
+    path: str | Path,
+    model: Bert | TransformerDecoder,
+    tokenizer: WordPiece | BytePair,
+    said: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
+
+    Args:
+        path: of the file, in the format safetensors. The matrix X and its scales are called "X" and
+            "X.scale". It also says "config" and what the tokenizer is made of: "tokens" and
+            "lowercase", or "merges" and "special".
+        model: stays as it is; what was rounded is what `load_int8` gives.
+        tokenizer: of the model: a `WordPiece` for a `Bert`, a `BytePair` for a decoder.
+        said: more for the file to say of itself; values that JSON can hold.
+
+    Raises:
+        ValueError: if a weight is not finite, the tokenizer is none for this model, puts digits
+            apart or numbers its tokens in an order of its own, or `said` has a name that the file
+            says by itself.
+    """
+    if isinstance(tokenizer, WordPiece) != isinstance(model, Bert):
+        kinds = type(model).__name__, type(tokenizer).__name__
+        raise ValueError(f"tokenizer must be one for a {kinds[0]}, got a {kinds[1]}")
+    own: dict[str, Any] = {"config": asdict(model.stack.config)}
+    if isinstance(tokenizer, WordPiece):
+        own |= {"tokens": tokenizer.vocab.tokens, "lowercase": tokenizer.lowercase}
+    elif tokenizer.digits:  # the page, which reads the file, has no such words
+        raise ValueError("tokenizer must not put digits apart to be stored, got digits=True")
+    else:
+        own["merges"] = [f"{a} {b}" for a, b in tokenizer.merges]
+        own["special"] = [tokenizer.vocab.tokens[i] for i in tokenizer.special]
+    if _tokenizer(own).vocab != model.vocab:
+        raise ValueError("tokenizer must have the model's tokens, in their usual order")
+    if taken := sorted(set(said or {}) & set(own)):
+        raise ValueError(f"said must not have {taken[0]}, which the model says, got {taken}")
+    tensors: dict[str, Tensor] = {}
+    for name, weight in model.state_dict().items():
+        if weight.ndim == 2:
+            tensors[name], tensors[name + SCALE] = quantize(weight)
+        else:
+            tensors[name] = weight
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = {
+        name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        for name, value in {**own, **(said or {})}.items()
+    }
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
+
+
+@overload
+def load_int8(path: str | Path, kind: type[Bert]) -> tuple[Bert, WordPiece]: ...
+@overload
+def load_int8(
+    path: str | Path, kind: type[TransformerDecoder]
+) -> tuple[TransformerDecoder, BytePair]: ...
+@overload
+def load_int8(path: str | Path) -> tuple[Any, Any]: ...
+def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any, Any]:
+    """Read what `save_int8` wrote.
+
+    Args:
+        path: of the file.
+        kind: what the model must be, `Bert` or `TransformerDecoder`.
+
+    Returns:
+        The model, in evaluation mode, its weights float32 again, and the tokenizer.
+
+    Raises:
+        ValueError: if there is no such file, it does not say all of the above, its weights are not
+            those of its model, or that is of another kind.
+    """
+    given = said(path)
+    tokenizer = _tokenizer(given, path)
+    try:
+        config = TransformerConfig(**given["config"])
+    except TypeError as error:
+        raise ValueError(f"{path} must say a config that is known here: {error}") from None
+    with safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    weights = {
+        name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor
+        for name, tensor in tensors.items()
+        if not name.endswith(SCALE)
+    }
+    made = Bert if isinstance(tokenizer, WordPiece) else TransformerDecoder
+    if not issubclass(made, kind):
+        raise ValueError(f"{path} must hold a {kind.__name__}, got a {made.__name__}")
+    model = made(tokenizer.vocab, config)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"{path} must hold the weights of a {made.__name__}: {error}") from None
+    return model.eval(), tokenizer
+
+
+def _tokenizer(given: Mapping[str, Any], path: str | Path = "model") -> WordPiece | BytePair:
+    """The tokenizer that a file tells of."""
+    names = GPT_SAYS if "merges" in given else BERT_SAYS
+    if missing := [name for name in names if name not in given]:
+        raise ValueError(f"{path} must say its {missing[0]}, got {sorted(given)}")
+    if names is BERT_SAYS:
+        return WordPiece(given["tokens"], lowercase=given["lowercase"])
+    pairs = (pair.split(" ") for pair in given["merges"])
+    return BytePair(((a, b) for a, b in pairs), given["special"])
+
+
+def said(path: str | Path) -> dict[str, Any]:
+    """What the file of a model says of itself: sizes, tokens, and what made it.
+
+    Raises:
+        ValueError: if there is no such file.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: json.loads(value) for name, value in (file.metadata() or {}).items()}
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"path must be a safetensors file, got {path}: {error}") from None
