@@ -25,8 +25,8 @@ PLACES = [  # every two of scheme, theme and width together once
     {"scheme": scheme, "theme": theme, "width": width}
     for scheme, theme, width in (
         ("http", "light", 1280),
-        ("http", "dark", 390),
         ("file", "light", 390),
+        ("http", "dark", 390),
         ("file", "dark", 1280),
     )
 ]
@@ -40,17 +40,15 @@ TURNS: Counter[str] = Counter()  # of each module
 
 
 def everywhere(test: Callable[..., None]) -> Callable[..., None]:
-    """Run a test in four places. `make test` takes two of them, which have both themes and both
-    widths: by http, or as a file, in turn among the tests of a module."""
-    scheme = ("http", "file")[TURNS[test.__module__] % 2]
+    """Run a test in four places. `make test` takes one of them, the next for each test of a
+    module."""
+    turn = TURNS[test.__module__] % len(PLACES)
     TURNS[test.__module__] += 1
     places = [
         pytest.param(
-            where,
-            id="-".join(map(str, where.values())),
-            marks=[pytest.mark.full] * (where["scheme"] != scheme),
+            where, id="-".join(map(str, where.values())), marks=[pytest.mark.full] * (n != turn)
         )
-        for where in PLACES
+        for n, where in enumerate(PLACES)
     ]
     return pytest.mark.parametrize("where", places)(test)
 
