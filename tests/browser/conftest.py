@@ -208,7 +208,7 @@ def widget_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]
         folder = tmp_path_factory.mktemp("mini")
         notebook = nbformat.writes(notebook_of(widgets))
         pages = {"index.md": "# Mini book\n", "widgets.ipynb": notebook}
-        write_mini_book(folder, pages, **settings)
+        write_mini_book(folder, pages, attnbook_cut_fonts=False, **settings)
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout[-5000:]
         return folder / "_build/html/widgets.html"

@@ -8,6 +8,7 @@ The whole built site is searched, so pages of an earlier build count too.
 
 import logging
 import re
+import shutil
 from html import unescape
 from importlib.resources import files
 from pathlib import Path
@@ -71,7 +72,6 @@ def cut(source: Path, target: Path, codes: set[int], features: list[str]) -> Non
     if "fvar" in font:
         font = instancer.instantiateVariableFont(font, {"wght": WEIGHTS})
     font.flavor = "woff2"
-    target.parent.mkdir(parents=True, exist_ok=True)
     font.save(target)
 
 
@@ -101,10 +101,16 @@ def finish(app: Sphinx) -> None:
     )
     for (folder, origin, pattern), codes, features in kinds:
         for source in origin.glob(pattern):
-            cut(source, static / folder / source.name, codes, features)
+            target = static / folder / source.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if app.config.attnbook_cut_fonts:
+                cut(source, target, codes, features)
+            else:
+                shutil.copy(source, target)
     for old in (static / ICONS[0]).glob("*.ttf"):  # for browsers too old for the site
         old.unlink()
 
 
 def setup(app: Sphinx) -> None:
+    app.add_config_value("attnbook_cut_fonts", True, "html")  # tests of widgets take them whole
     app.connect("builder-inited", start)
