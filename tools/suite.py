@@ -1,4 +1,6 @@
-"""`make test`: every check one after another, all of them even if one fails, and one last line.
+"""`make test`: every check, all of them even if one fails, and one last line.
+
+The quick checks run two at a time, and each prints what it says when it has ended.
 
 `make test-all` leaves nothing out. What is marked `full` repeats a test that `make test` runs, with
 another seed, page or combination.
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 from tools import chromium, notebooks
@@ -19,8 +22,9 @@ from tools.notebooks import ROOT
 REPORTS = ROOT / ".cache" / "reports"
 SITE = ROOT / ".cache" / "site"  # the book as the tests build it
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
-# Two workers take file after file, in this order: the longest, which are the notebooks, first.
-POOL = ["-n2", "--dist=loadfile", "--no-loadscope-reorder"]
+# Three workers, as each waits now and then, take file after file, in this order: the longest, which
+# are the notebooks, first.
+POOL = ["-n3", "--dist=loadfile", "--no-loadscope-reorder"]
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
 
@@ -66,37 +70,51 @@ def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
         seconds[case.get("classname", "")] += float(case.get("time", 0))
     rows = sorted(seconds.items(), key=lambda row: -row[1])[:most]
     lines = [f"{s:6.0f} s  {name}" for name, s in rows]
-    return [*lines, f"{sum(seconds.values()):6.0f} s  in all, of both workers"]
+    return [*lines, f"{sum(seconds.values()):6.0f} s  in all, of all workers"]
+
+
+def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, float, str]:
+    """Whether a stage failed, its seconds, and what it printed, unless it is shown as it comes."""
+    report(stage).unlink(missing_ok=True)
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
+    kept = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    start = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, **kept)
+    return bool(done.returncode), time.perf_counter() - start, done.stdout or ""
 
 
 def main(full: bool = False) -> None:
     chromium.ensure()  # now, not after ten minutes
     REPORTS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(SITE, ignore_errors=True)
-    seconds, failures, total = {}, [], Counter()
-    for stage, command in stages(full).items():
-        report(stage).unlink(missing_ok=True)
-        print(f"\n==== {stage}", flush=True)
-        start = time.perf_counter()
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
-        failed = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        if failed and (stage != "assets" or os.environ.get("CI")):  # else tests skip them
-            failures.append(stage)
-        seconds[stage] = time.perf_counter() - start
-        if report(stage).exists():
-            total += count(report(stage))
+    start, commands = time.perf_counter(), stages(full)
+    assets, pytest = commands.pop("assets"), commands.pop("pytest")
+    done = {"assets": run("assets", assets, shown=True)}
+    with ThreadPoolExecutor(2) as pool:
+        for stage, result in zip(commands, pool.map(run, commands, commands.values()), strict=True):
+            done[stage] = result
+            print(f"\n==== {stage}\n{result[2]}", end="", flush=True)
+    print("\n==== pytest", flush=True)
+    done["pytest"] = run("pytest", pytest, shown=True)
+    if not os.environ.get("CI"):
+        done["assets"] = (False, *done["assets"][1:])  # tests skip those that are missing
     if report("pytest").exists():
         print("\n==== files that took longest", *slowest(report("pytest")), sep="\n")
+    failures = [stage for stage, (failed, _, _) in done.items() if failed]
+    total = sum((count(report(stage)) for stage in done if report(stage).exists()), Counter())
+    seconds = {stage: taken for stage, (_, taken, _) in done.items()}
     verb = "make test-all" if full else "make test"
-    print(f"\n{verb}: {summary(seconds, failures, total)}")
+    print(f"\n{verb}: {summary(time.perf_counter() - start, seconds, failures, total)}")
     sys.exit(bool(failures))
 
 
-def summary(seconds: dict[str, float], failures: list[str], total: Counter[str]) -> str:
+def summary(
+    whole: float, seconds: dict[str, float], failures: list[str], total: Counter[str]
+) -> str:
     verdict = f"FAILED in {', '.join(failures)}" if failures else "PASSED"
     tests = ", ".join(f"{total[outcome]} {outcome}" for outcome in OUTCOMES)
     times = ", ".join(f"{stage} {s:.0f}" for stage, s in seconds.items())
-    return f"{verdict}: {tests} in {sum(seconds.values()):.0f} s ({times})"
+    return f"{verdict}: {tests} in {whole:.0f} s ({times})"
 
 
 if __name__ == "__main__":
