@@ -56,8 +56,16 @@ def pages(site: Path) -> list[Path]:
     return found
 
 
-def faults_of(page: Page, theme: str, width: int, *, readable: bool) -> dict[str, list[Any]]:
-    """What is wrong with an open page; `readable`: ask axe, too.
+def sheets_of(site: Path) -> list[str]:
+    """All style sheets of a site; its pages load one, of what they use."""
+    return [sheet.read_text("utf8") for sheet in (site / "_static").rglob("*.css")]
+
+
+def faults_of(
+    page: Page, theme: str, width: int, *, readable: bool, sheets: list[str] | None = None
+) -> dict[str, list[Any]]:
+    """What is wrong with an open page; `readable`: ask axe, too; `sheets`: what the page's one
+    sheet must not have left out.
 
     `page_factory` itself checks requests, console and missing files."""
     assert page.evaluate("document.documentElement.dataset.theme") == theme
@@ -74,6 +82,11 @@ def faults_of(page: Page, theme: str, width: int, *, readable: bool) -> dict[str
         with suppress(Error):  # axe says what can not
             page.wait_for_function(SETTLED, timeout=10_000)
         found["accessibility"] = serious(page)
+    if sheets:
+        assert page.locator("link[rel=stylesheet]").count() == 1
+        found["left out of the sheet"] = [
+            left for one in sheets for left in page.evaluate(MISSED, one)
+        ]
     where = f"{page.url} {theme} {width}"
     page.context.close()
     return {f"{where}: {what}": faults for what, faults in found.items() if faults}
@@ -83,11 +96,12 @@ def faults_of(page: Page, theme: str, width: int, *, readable: bool) -> dict[str
 def test_every_page(site: Path, page_factory: Callable[..., Page], turn: int) -> None:
     """Each page in one look by http and in the opposite look as a file, where the content is the
     same; in four turns in every look."""
-    found = {}
+    found, sheets = {}, sheets_of(site)
     for n, path in enumerate(pages(site), turn):
         for scheme, look in (("http", LOOKS[n % 4]), ("file", LOOKS[3 - n % 4])):
             page = page_factory(path, scheme=scheme, theme=look[0], width=look[1])
-            found |= faults_of(page, *look, readable=scheme == "http")
+            ask = {"readable": True, "sheets": sheets} if scheme == "http" else {"readable": False}
+            found |= faults_of(page, *look, **ask)
     assert not found
 
 
@@ -103,17 +117,12 @@ def test_the_index_and_the_page_of_most_widgets_in_every_look(
     assert not found
 
 
-def test_one_sheet_says_what_all_said(site: Path, page_factory: Callable[..., Page]) -> None:
-    """All that concerns the pages; what none of them can use is left out."""
-    sheets = [sheet.read_text("utf8") for sheet in (site / "_static").rglob("*.css")]
-    for path in pages(site):
-        page = page_factory(path)
-        assert page.locator("link[rel=stylesheet]").count() == 1
-        page.evaluate(UNFOLD)
-        for sheet in sheets:
-            assert page.evaluate(MISSED, sheet) == [], path.name
+def test_the_one_sheet_is_small_and_finds_its_fonts(
+    site: Path, page_factory: Callable[..., Page]
+) -> None:
+    page = page_factory(site / "book/index.html")
     (one,) = (site / "_static").glob("styles-*.css")
-    assert one.stat().st_size < 0.5 * sum(map(len, sheets))
+    assert one.stat().st_size < 0.5 * sum(map(len, sheets_of(site)))
     fonts = page.evaluate(
         """async () => [...await document.fonts.ready]
         .filter((face) => face.status == 'loaded').length"""
