@@ -207,9 +207,10 @@ def command_widgets() -> None:
             print(f"{path.name}: refreshed {', '.join(stale)}")
 
 
-def command_check() -> None:
-    found = [line for path in notebooks.every() for line in checks.problems(path)]
-    print("\n".join(found) or f"{len(notebooks.every())} notebooks, no problem")
+def command_check(paths: list[str]) -> None:
+    asked = [Path(path).resolve() for path in paths] or notebooks.every()
+    found = [line for path in asked for line in checks.problems(path)]
+    print("\n".join(found) or f"{len(asked)} notebooks, no problem")
     sys.exit(bool(found))
 
 
@@ -218,7 +219,7 @@ VERBS = {
     "text": (command_text, "new"),
     "claims": (command_claims,),
     "widgets": (command_widgets,),
-    "check": (command_check,),
+    "check": (command_check, "paths"),
 }
 
 
@@ -229,7 +230,7 @@ def main() -> None:
         verb = verbs.add_parser(name)
         verb.set_defaults(command=command)
         for argument in given:
-            verb.add_argument(argument, nargs="?")
+            verb.add_argument(argument, nargs="*" if argument.endswith("s") else "?")
     arguments = vars(parser.parse_args())
     arguments.pop("command")(**arguments)
 
