@@ -208,7 +208,7 @@ def command_widgets() -> None:
 
 
 def command_check(paths: list[str]) -> None:
-    asked = [Path(path).resolve() for path in paths] or notebooks.every()
+    asked = [pathlib.Path(path).resolve() for path in paths] or notebooks.every()
     found = [line for path in asked for line in checks.problems(path)]
     print("\n".join(found) or f"{len(asked)} notebooks, no problem")
     sys.exit(bool(found))
