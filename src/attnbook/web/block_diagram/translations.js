@@ -1,7 +1,7 @@
 // A model's translation beside the gold one, and the words in which they differ.
 import { h, token } from "../shared/ui.js";
 
-// Which words of `output` and of `gold` have no partner in the other, when as many as possible are paired in order.
+// Flags the words of `output` and of `gold` that stay alone when as many as possible are paired in order.
 export function unpaired(output, gold) {
   const most = Array.from({ length: output.length + 1 }, () => new Array(gold.length + 1).fill(0));
   for (let i = output.length - 1; i >= 0; i--) {

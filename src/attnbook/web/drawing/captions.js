@@ -6,7 +6,7 @@ const ROLES = ".draw-query, .draw-key, .draw-value, .draw-state, .draw-weight";
 // A caption as [text, words, part, text, words, part, ..., text]: "[words](part)" marks words that stand for a part.
 export const pieces = (caption) => caption.split(/\[([^[\]]+)\]\(([\w.*-]+)\)/);
 export const plainText = (caption) => pieces(caption).filter((_, i) => i % 3 < 2).join("");
-// How long one reads, in milliseconds.
+// The time to read a caption, in milliseconds.
 export const pause = (caption) => Math.max(2400, 330 * caption.split(/\s+/).length);
 
 // A list item. `partsOf` gives the nodes of a part, `mark` gets those of the word under the pointer, or null; `open` is

@@ -16,7 +16,7 @@ export function openPicture(source, tallest) {
   return { node, stage, height, seen, links };
 }
 
-// "scores" is every part of that name, "scores.2" the third of them, or the third cell of one part.
+// "scores" is every part of this name, "scores.2" the third of them or, of a single part, its third cell.
 function find(node, reference) {
   const [part, which] = reference.split(".");
   const parts = [...node.querySelectorAll(`[data-part="${part}"]`)];
@@ -24,12 +24,12 @@ function find(node, reference) {
   const items = parts.length > 1 ? parts : [...parts[0].children].filter((child) => child.matches(".draw-unit"));
   return which === "*" ? items : [items[which]];
 }
-// With what stands beside it, as a label does.
+// These parts and the nodes beside them, such as a label.
 export const partsOf = ({ node }, reference) =>
   [...find(node, reference), ...node.querySelectorAll(`[data-beside="${reference}"]`)];
 
-// Shows the parts of the first steps up to `last`, and arrows whose both ends are seen. `first` says at which step a
-// part appears.
+// Shows the parts of the steps up to `last`, and the arrows between them. `first` gives the step at which a part
+// appears.
 export function reveal({ node: picture, links }, first, last) {
   for (const [node, step] of first) node.classList.toggle("draw-unseen", step > last);
   for (const { node, from, to } of links) node.classList.toggle("draw-unseen", !isSeen(from) || !isSeen(to));
@@ -37,7 +37,7 @@ export function reveal({ node: picture, links }, first, last) {
 }
 export const isSeen = (node) => !node.closest(".draw-unseen");
 
-// What an arrow joins to a new part flies into it.
+// Copies of the parts that an arrow joins to a new part fly into it.
 export function fly({ node: picture, links }, nodes) {
   const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
   for (const { from, to } of links.filter((link) => nodes.some((node) => node.contains(link.to)))) {

@@ -16,7 +16,7 @@ function makeWalk(model) {
     opened: new Set(), // steps whose question was answered
     shown: -1, // the last step whose parts are seen
     marked: null, // the parts of the word under the pointer
-    timer: 0, // of what plays
+    timer: 0, // of the next step on play
   };
 }
 const now = ({ model, steps }) => within(model.get("step"), 1, steps.length) - 1;

@@ -135,7 +135,7 @@ function render({ model, el }) {
     parts.heard.textContent = parts.readout.textContent;
   }
   function draw() {
-    if (parts.root.isConnected) colours ??= ramp(isDark(parts.root)); // not so as yet: drawn again when it gets a size
+    if (parts.root.isConnected) colours ??= ramp(isDark(parts.root)); // before that it has no theme
     parts.chips.forEach((chip, head) => {
       drawChip(chip, model, training, head);
       if (colours) paintThumbnail(chip.canvas, training, checkpointOf(model, training), head, colours);
