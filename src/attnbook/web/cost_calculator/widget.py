@@ -16,9 +16,7 @@ WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES = (
     _source.constant("cost_calculator/costs.js", name)
     for name in ("WIDTHS", "MOST", "BYTES", "CHARTS", "SPANS", "SIZES")
 )
-COUNTS, STORE = (
-    _source.constant("cost_calculator/costs.js", name) for name in ("COUNTS", "STORE")
-)
+COUNTS, STORE = (_source.constant("cost_calculator/costs.js", name) for name in ("COUNTS", "STORE"))
 LEAST_HEAD = 8  # numbers of a head
 POINT = {"n": int, "batch": int, "cache": bool, "operations": float, "bytes": float}
 POINT |= {"seconds": float}
