@@ -117,7 +117,7 @@ def test_numbers_as_one_reads_them() -> None:
 
 def node(script: str, given: Any) -> Any:
     """What a script prints, with `given` and the widget's functions."""
-    file = Path(_source.__file__).parent / "cost_calculator.js"
+    file = Path(_source.__file__).parent / "cost_calculator/costs.js"
     head = (
         f"import * as calculator from {json.dumps(file.as_uri())};"
         "const { stepCost, seconds, counted, stored, timed, divisors } = calculator;"

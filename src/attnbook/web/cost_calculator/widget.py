@@ -13,12 +13,10 @@ from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_list, format_number
 
 WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES = (
-    _source.constant("cost_calculator/widget.js", name)
+    _source.constant("cost_calculator/costs.js", name)
     for name in ("WIDTHS", "MOST", "BYTES", "CHARTS", "SPANS", "SIZES")
 )
-COUNTS, STORE = (
-    _source.constant("cost_calculator/widget.js", name) for name in ("COUNTS", "STORE")
-)
+COUNTS, STORE = (_source.constant("cost_calculator/costs.js", name) for name in ("COUNTS", "STORE"))
 LEAST_HEAD = 8  # numbers of a head
 POINT = {"n": int, "batch": int, "cache": bool, "operations": float, "bytes": float}
 POINT |= {"seconds": float}

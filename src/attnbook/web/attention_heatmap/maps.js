@@ -1,0 +1,47 @@
+// The maps of a heatmap: which are on view, what they are called, and the weights in them. No DOM.
+import { LEVELS } from "../shared/canvas.js";
+import { format, unpackWeights } from "../shared/math.js";
+
+// What a heatmap shows; all of it but `weights` stays as it is while the widget is on the page.
+export function readMaps(model) {
+  const axes = model.get("axes"), weights = readWeights(model);
+  const split = axes.findIndex(([name]) => name === model.get("compare")); // the axis of two maps side by side
+  return {
+    model, axes, weights, split, two: split >= 0 || weights.length > 1,
+    rows: model.get("query_tokens"), columns: model.get("key_tokens"),
+    labels: [model.get("query_label"), model.get("key_label")], what: model.get("weight_label") ?? "weight",
+  };
+}
+export const readWeights = (model) =>
+  ["weights", "other"].map((trait) => unpackWeights(model.get(trait))).filter((all) => all.length);
+
+// Where the selectors stand, for the left map (m = 0) and the right one.
+const indexOf = ({ model, split }, m) =>
+  model.get("index").map((n, d) => (m > 0 && d === split ? model.get("against") : n));
+
+// The [query, key] map of each kind; where there is only one it serves every position of the selectors.
+export function mapsOnView(view) {
+  const { axes, rows, columns, weights, split } = view, area = rows.length * columns.length;
+  const slice = (all, m) => {
+    if (all.length === area) return all;
+    const index = indexOf(view, m), start = axes.reduce((n, [, options], d) => n * options.length + index[d], 0) * area;
+    return all.subarray(start, start + area);
+  };
+  return split < 0 ? weights.map((all) => slice(all, 0)) : [0, 1].map((m) => slice(weights[0], m));
+}
+
+export function namesOnView(view) {
+  const { model, axes, split } = view;
+  if (split < 0) return model.get("names");
+  const [name, options] = axes[split];
+  const called = (label) => (/^\d+$/.test(label) ? `${name} ${label}` : label); // "head 2"
+  return [0, 1].map((m) => called(options[indexOf(view, m)[split]]));
+}
+
+// A weight as 16 bits hold it, and as a text.
+export const level = ({ columns }, map, i, j) => map[i * columns.length + j];
+export const weight = (view, map, i, j) => format(level(view, map, i, j) / LEVELS);
+
+// Row and column that the reader chose, -1 for none, and those under a pointer or else chosen.
+export const chosen = ({ model }) => ({ i: model.get("query"), j: model.get("key") });
+export const cursor = (view) => view.hover ?? chosen(view);
