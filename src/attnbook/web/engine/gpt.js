@@ -24,9 +24,9 @@ export function openGpt({ metadata, parameters }) {
 
   // Reads a text and the tokens behind it; if both are empty, the token that ends a text. What the row has in common
   // with the last one is not read again. If the reader has a row that is `known`, only new places are answered, from
-  // the place `from` on: scores of the next token [place token], all weights [layer head place key], and [layer place 3]
-  // the lengths of the state that a layer gets, of what its attention adds, and of what its network adds. The first
-  // `prompt` tokens stand in the text.
+  // the place `from` on: scores of the next token [place token], all weights [layer head place key], and the lengths
+  // [layer place 3] of the state that a layer gets, of what its attention adds, and of what its network adds. The
+  // first `prompt` tokens stand in the text.
   function answer({ text, written, known = [] }) {
     const prompt = text || written.length ? words.encode(text) : [end];
     const ids = [...prompt, ...written].slice(0, config.max_len);

@@ -1,5 +1,5 @@
-// One run of the laboratory: a decoder, a task, and what training finds. `settings` are what the reader chose, named as
-// in a TransformerConfig where that has a name for it, and `text` and `table` of the tasks that need them.
+// One run of the laboratory: a decoder, its task, and its training. `settings` are what the reader chose, under the
+// names of a TransformerConfig where it has them, and the `text` or `table` of a task that needs one.
 import { generator, hash } from "./random.js";
 import { backward, pass } from "./tape.js";
 import { makeTask } from "./tasks.js";

@@ -123,7 +123,8 @@ class MaskedWords {
   }
   drawBars(now, before) {
     const full = fullBar(Math.max(0, ...[...now, ...before].map(highest))), { bars } = this;
-    bars.replaceChildren(...now.map((place) => this.barsOf(place, before.find(({ name }) => name === place.name), full)));
+    const earlier = (place) => before.find(({ name }) => name === place.name);
+    bars.replaceChildren(...now.map((place) => this.barsOf(place, earlier(place), full)));
     if (!now.length) bars.replaceChildren(h("p", { className: "attn-none" }, "Nothing is hidden: press a word."));
     this.scale.textContent = !now.length ? "" : `A full bar is ${full}.`
       + (bars.querySelector(".attn-then:not([hidden])") ? " Thin line: before your last change." : "");

@@ -19,7 +19,7 @@ export function makeClocks(size, choose) {
   const node = h("div", { className: "attn-positions-clocks", "aria-hidden": "true" },
     ...clocks.map((clock) => clock.node));
 
-  // `angle(pair)` is how far a hand has turned; `vector` is that of the position.
+  // `angle(pair)` is how far a hand has turned; `vector` is the vector of the position.
   function draw(vector, angle, chosen) {
     for (const clock of clocks) {
       const [sine, cosine] = vector.subarray(2 * clock.pair);

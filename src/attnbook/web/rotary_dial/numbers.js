@@ -21,7 +21,7 @@ export const rounded = (vector) => clip(vector.map((part) => Math.round(100 * pa
 export const largestScore = (vectors, adds) =>
   vectors.reduce((product, v) => product * (Math.hypot(...v) + (adds ? 1 : 0)), 1) || 1;
 
-// How the score comes about, up to its value.
+// The score as a sum or product of its parts, up to the equals sign.
 export function scoreWritten(q, k, i, j, theta, mode) {
   if (mode === "add") {
     const [atI, atJ] = [i, j].map((position) => positioned([0, 0], position, theta, mode));

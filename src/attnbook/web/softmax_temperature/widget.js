@@ -8,7 +8,7 @@ import { dragRange, drawLogit, drawShares, makeBar, makeCurve, readoutLine } fro
 
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-// What the widget calls things, where a trait does not say otherwise.
+// The names of things: as the traits say, or the usual ones.
 function readWords(model) {
   const said = (trait, usual) => model.get(trait) ?? usual;
   return {
@@ -64,7 +64,10 @@ class SoftmaxTemperature {
       oninput: () => { if (number.value !== "" && number.checkValidity()) warm(Number(number.value)); },
       onchange: () => { this.showNumber(); this.say(); },
     });
-    this.context = select(words.context, this.contexts.map(visible), (n) => { put(model, { context: n }); this.say(); });
+    this.context = select(words.context, this.contexts.map(visible), (n) => {
+      put(model, { context: n });
+      this.say();
+    });
     this.number = number;
     this.slider = h("input", {
       type: "range", min: "0", max: "1", step: "0.005", "aria-label": `${name}, ${COLDEST} to ${hottest}`,
