@@ -27,6 +27,7 @@ export default [
         available: 2022, includeWebApis: WEB, includeJsBuiltins: WEB,
         ignoreFeatures: ["async-clipboard", "uint8array-base64-hex"], // asked for by `?.` and by `if`
       }],
+      "max-lines-per-function": ["error", { max: 60 }], // a widget is made of functions that one can read
       "no-restricted-syntax": ["error",
         syntax("MemberExpression[property.name=/^aria[A-Z]/]", "Firefox 119 reflects ARIA: use the attribute."),
         syntax(`CallExpression > MemberExpression[property.name=${LIST}] > CallExpression.object[callee.object.name!="Object"]`

@@ -19,7 +19,7 @@ SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13
 # What the bench shows of a place, as its module computes it.
 LIVE = """
 import { readFileSync } from "node:fs";
-import { prospect, told } from "ENGINE/../decoding_tree.js";
+import { prospect, told } from "ENGINE/../decoding_bench/tree.js";
 const { logp, sizes, cases } = JSON.parse(readFileSync(0, "utf8"));
 const place = told([], Float32Array.from(logp));
 const shown = cases.map(({ filters, seed }) => prospect(place, sizes, filters, seed, 0));

@@ -71,7 +71,7 @@ function spread(widths, whole, z, n, t) {
 
 // What the page shows of a place: the likeliest tokens with P of the model, p at the temperature and q, what they are
 // drawn with; how many each filter leaves, and their mass; both entropies in bits; the number of the place, and the
-// token that it falls on, which has no id where it is none of those that are stored.
+// token that it falls on: without an id, if that token is not among the stored ones.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
   const z = scores(place, sizes), size = z.length, number = uniform(seed, at);
   const model = (place.model ??= leave(z, { temperature: 1, topK: 0, topP: 1, minP: 0 }));

@@ -21,7 +21,7 @@ export function makeLines(take) {
   };
   const others = h("li", { className: "attn-others attn-line" }, h("span"), h("span"), h("b"), h("b"));
 
-  // `stored` has the tokens whose next place is stored; null: that of each can be asked for.
+  // `stored` has the tokens whose next place is stored; null if the next place of any token can be asked for.
   function draw({ best, size, count: left, mass, near, drawn }, stored) {
     const rows = drawn.which === undefined || drawn.rank < best.length ? best : [...best, drawn];
     const full = fullBar(Math.max(...rows.flatMap(({ model, p, q }) => [model, p, q])));

@@ -208,7 +208,7 @@ class DecodingBench(Widget):
         return how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
 
     def _packed(self, nodes: dict[tuple[int, ...], Any], keep: int, kind: str) -> dict[str, Any]:
-        """The tree as the page reads it (`decoding_tree.js`)."""
+        """The tree as the page reads it (`tree.js`)."""
         ids = sorted({i for path, each in nodes.items() for i in (*path, *each["ids"].tolist())})
         place, at = {i: n for n, i in enumerate(ids)}, {path: n for n, path in enumerate(nodes)}
         parents = [[at[path[:-1]], place[path[-1]]] if path else [0, 0] for path in nodes]

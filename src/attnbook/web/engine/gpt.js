@@ -22,11 +22,11 @@ export function openGpt({ metadata, parameters }) {
   const matrix = p("head.weight") ?? p("stack.embedding.weight");
   let row = [], past; // the last row that was read, and what each layer has kept of it
 
-  // Reads a text and the tokens behind it, or if there is nothing the end of a text before. What a row has in common
-  // with
-  // the last one is not read again; of a row that is `known` only new places are answered, from the place `from` on:
-  // scores of the next token [place token], all weights [layer head place key], and the lengths [layer place 3] of the
-  // state that a layer gets, of what its attention adds, and its network. `prompt` of the tokens stand in the text.
+  // Reads a text and the tokens behind it; if both are empty, the token that ends a text. What the row has in common
+  // with the last one is not read again. If the reader has a row that is `known`, only new places are answered, from
+  // the place `from` on: scores of the next token [place token], all weights [layer head place key], and the lengths
+  // [layer place 3] of the state that a layer gets, of what its attention adds, and of what its network adds. The
+  // first `prompt` tokens stand in the text.
   function answer({ text, written, known = [] }) {
     const prompt = text || written.length ? words.encode(text) : [end];
     const ids = [...prompt, ...written].slice(0, config.max_len);

@@ -1,5 +1,5 @@
-// One run of the laboratory: a decoder, a task, and what training finds. `settings` are what the reader chose, named as
-// in a TransformerConfig where that has a name for it, and `text` and `table` of the tasks that need them.
+// One run of the laboratory: a decoder, its task, and its training. `settings` are what the reader chose, under the
+// names of a TransformerConfig where it has them, and the `text` or `table` of a task that needs one.
 import { generator, hash } from "./random.js";
 import { backward, pass } from "./tape.js";
 import { makeTask } from "./tasks.js";
@@ -14,49 +14,74 @@ const STANDARD = {
   n_segments: 0,
 };
 
-export function begin(settings) {
-  const task = makeTask(settings.task, settings), { tokens, length } = task;
-  const config = {
-    ...STANDARD, ...settings, residual: Boolean(settings.residual), max_len: length,
-    d_ff: settings.network ? 4 * settings.d_model : 0,
-  };
-  const parameters = firstParameters(config, tokens.length, settings.seed), all = [...parameters.values()];
-  const p = (name) => parameters.get(name), random = generator(hash(`rows ${settings.seed}`)), update = adamW(all);
-  const mask = settings.causal ? causal() : undefined;
-  const tested = Array.from({ length: TESTED }, ((same) => () => task.draw(same, true))(generator(0)));
-  let step = 0;
-
-  // Rows of one batch as a model reads them: all but the last token of each, filled up to one length, and targets.
-  function packed(rows) {
-    const n = Math.max(...rows.map(({ ids }) => ids.length)) - 1, read = [], targets = [];
-    for (const { ids, from } of rows) {
-      for (let i = 0; i < n; i++) {
-        read.push(ids[i] ?? ids.at(-1));
-        targets.push(i + 1 < from ? IGNORED : ids[i + 1] ?? IGNORED);
-      }
+// Rows of one batch as a model reads them: all but the last token of each, filled up to one length, and targets.
+function packed(rows) {
+  const n = Math.max(...rows.map(({ ids }) => ids.length)) - 1, read = [], targets = [];
+  for (const { ids, from } of rows) {
+    for (let i = 0; i < n; i++) {
+      read.push(ids[i] ?? ids.at(-1));
+      targets.push(i + 1 < from ? IGNORED : ids[i + 1] ?? IGNORED);
     }
-    return { read, targets };
   }
-  const logitsOf = (read, batch) => nextLogits(p, config, read, { mask, batch });
+  return { read, targets };
+}
 
-  function learn() {
-    const { read, targets } = packed(Array.from({ length: settings.batch }, () => task.draw(random, false)));
-    const loss = pass(() => backward(() => crossEntropy(logitsOf(read, settings.batch).logits, targets)));
-    clip(all, LONGEST);
-    update(settings.lr * rate(step, settings.steps));
-    step += 1;
+// How much of the outputs of the rows `tested` these rows have: the share of tokens, and of whole outputs.
+function compared(rows, tested) {
+  let tokens = 0, exact = 0, count = 0;
+  rows.forEach((ids, r) => {
+    const { ids: wanted, from, to } = tested[r];
+    let good = 0;
+    for (let n = from; n < to; n++) good += ids[n] === wanted[n];
+    [tokens, count, exact] = [tokens + good, count + to - from, exact + (good === to - from)];
+  });
+  return { tokens: tokens / count, exact: exact / rows.length };
+}
+
+class Lesson {
+  constructor(settings) {
+    const task = makeTask(settings.task, settings), same = generator(0);
+    this.settings = settings;
+    this.task = task;
+    this.length = task.length; // of a row
+    this.config = {
+      ...STANDARD, ...settings, residual: Boolean(settings.residual), max_len: task.length,
+      d_ff: settings.network ? 4 * settings.d_model : 0,
+    };
+    this.parameters = firstParameters(this.config, task.tokens.length, settings.seed);
+    this.all = [...this.parameters.values()];
+    this.size = this.all.reduce((sum, { data }) => sum + data.length, 0); // how many numbers are trained
+    this.update = adamW(this.all);
+    this.mask = settings.causal ? causal() : undefined;
+    this.random = generator(hash(`rows ${settings.seed}`));
+    this.tested = Array.from({ length: TESTED }, () => task.draw(same, true));
+    this.step = 0;
+  }
+
+  // Logits and blocks of rows that are read one behind the other.
+  forward(read, batch) {
+    return nextLogits((name) => this.parameters.get(name), this.config, read, { mask: this.mask, batch });
+  }
+
+  learn() {
+    const { batch, lr, steps } = this.settings;
+    const { read, targets } = packed(Array.from({ length: batch }, () => this.task.draw(this.random, false)));
+    const loss = pass(() => backward(() => crossEntropy(this.forward(read, batch).logits, targets)));
+    clip(this.all, LONGEST);
+    this.update(lr * rate(this.step, steps));
+    this.step += 1;
     return loss;
   }
 
-  // Writes into copies of rows, all at once, the likeliest token at each place of an output: what a model has written
-  // it reads, and nothing that comes after.
-  function written(rows) {
-    const size = tokens.length, out = rows.map(({ ids }) => [...ids]);
+  // Writes into copies of rows, all at once, the likeliest token at each place of an output: the model reads what it
+  // has written, and nothing that comes after.
+  written(rows) {
+    const size = this.task.tokens.length, out = rows.map(({ ids }) => [...ids]);
     const end = Math.max(...rows.map(({ to }) => to));
     for (let n = Math.min(...rows.map(({ from }) => from)); n < end; n++) {
       const read = out.flatMap((ids) => Array.from({ length: n }, (_, i) => ids[i] ?? ids.at(-1)));
       pass(() => {
-        const { data } = logitsOf(read, rows.length).logits;
+        const { data } = this.forward(read, rows.length).logits;
         rows.forEach(({ from, to }, r) => {
           if (n >= from && n < to) out[r][n] = largestOf(data, ((r + 1) * n - 1) * size, size);
         });
@@ -65,48 +90,44 @@ export function begin(settings) {
     return out;
   }
 
-  // On held-out rows: the loss, the share of rows whose whole output is right, and of tokens. A text's tokens are each
-  // guessed after the true ones before.
-  function test() {
-    const { read, targets } = packed(tested);
-    let right = 0, exact = 0, count = 0, loss;
-    if (task.running) {
-      pass(() => {
-        const { logits } = logitsOf(read, TESTED), size = tokens.length;
-        loss = crossEntropy(logits, targets).data[0];
-        targets.forEach((target, i) => (right += target === largestOf(logits.data, i * size, size)));
-      });
-      return { step, loss, tokens: right / targets.length, exact: null };
-    }
-    loss = pass(() => crossEntropy(logitsOf(read, TESTED).logits, targets).data[0]);
-    written(tested).forEach((ids, r) => {
-      const { ids: wanted, from, to } = tested[r];
-      let good = 0;
-      for (let n = from; n < to; n++) good += ids[n] === wanted[n];
-      [right, count, exact] = [right + good, count + to - from, exact + (good === to - from)];
+  // On held-out rows: the loss, the share of rows whose whole output is right, and of tokens.
+  test() {
+    const { step } = this, { read, targets } = packed(this.tested);
+    if (this.task.running) return { step, ...this.testText(read, targets) };
+    const loss = pass(() => crossEntropy(this.forward(read, TESTED).logits, targets).data[0]);
+    return { step, loss, ...compared(this.written(this.tested), this.tested) };
+  }
+  // Each token of a text is guessed after the true ones before it.
+  testText(read, targets) {
+    const size = this.task.tokens.length;
+    let right = 0, loss;
+    pass(() => {
+      const { logits } = this.forward(read, TESTED);
+      loss = crossEntropy(logits, targets).data[0];
+      targets.forEach((target, i) => (right += target === largestOf(logits.data, i * size, size)));
     });
-    return { step, loss, tokens: right / count, exact: exact / TESTED };
+    return { loss, tokens: right / targets.length, exact: null };
   }
 
   // So many steps, or as many as fit into some milliseconds, one at least: their losses, and the tests that fell due.
-  function train({ steps = Infinity, ms = Infinity }) {
-    const start = performance.now(), losses = [], tests = step ? [] : [test()];
+  train({ steps = Infinity, ms = Infinity }) {
+    const start = performance.now(), losses = [], tests = this.step ? [] : [this.test()];
     do {
-      losses.push(learn());
-      if (step % EVERY === 0) tests.push(test());
+      losses.push(this.learn());
+      if (this.step % EVERY === 0) tests.push(this.test());
     } while (losses.length < steps && performance.now() - start < ms);
-    return { step, losses, tests };
+    return { step: this.step, losses, tests };
   }
 
   // What the model answers to a text of the reader, and all weights on the way: [layer head query key].
-  function look({ text }) {
-    const asked = task.ask(text);
+  look({ text }) {
+    const { task, config } = this, asked = task.ask(text);
     if (asked.error) return asked;
-    const [ids] = written([asked]), stop = ids.indexOf(task.end, asked.from), end = stop < 0 ? ids.length : stop;
-    const names = (from) => from.map((id) => tokens[id]);
+    const [ids] = this.written([asked]), stop = ids.indexOf(task.end, asked.from), end = stop < 0 ? ids.length : stop;
+    const names = (from) => from.map((id) => task.tokens[id]);
     const wanted = task.running ? null : names(asked.ids.slice(asked.from).filter((id) => id !== task.end));
     return pass(() => {
-      const { blocks } = logitsOf(ids.slice(0, end), 1);
+      const { blocks } = this.forward(ids.slice(0, end), 1);
       const data = blocks.flatMap(({ attention }) => [...attention.weights.data]);
       return {
         input: names(ids.slice(0, asked.from)), output: names(ids.slice(asked.from, end)), wanted, held: asked.held,
@@ -114,9 +135,9 @@ export function begin(settings) {
       };
     });
   }
-  const size = all.reduce((sum, { data }) => sum + data.length, 0);
-  return { train, look, size, length };
 }
+
+export const begin = (settings) => new Lesson(settings);
 
 // The learning rate's share in a step: it rises in a straight line, then falls along half a cosine, to zero.
 const rate = (step, steps) => step < WARM ? (step + 1) / (WARM + 1)

@@ -5,7 +5,7 @@ let tape = null; // the steps back of a pass that is being recorded
 let taken = null; // the arrays of a pass whose room is used again
 const spare = new Map(); // arrays of earlier passes, by their size
 
-// So many zeros, in the room of an earlier pass where there is some.
+// So many zeros, in memory of an earlier pass if there is any.
 export function room(size) {
   const data = taken && spare.get(size)?.pop()?.fill(0) || new Float32Array(size);
   taken?.push(data);

@@ -57,7 +57,7 @@ export function take(table, places) {
   });
 }
 
-// x W^T + b, with x [token in], W [out in] as PyTorch keeps it, b [out] or none.
+// x W^T + b, with x [token in], W [out in] as PyTorch keeps it, b [out] or undefined.
 export function linear(x, weight, bias) {
   const [n, size] = x.shape, [count, wanted] = weight.shape, out = zeros(n, count);
   if (size !== wanted) throw new Error(`a map of vectors of size ${wanted} met vectors of size ${size}`);

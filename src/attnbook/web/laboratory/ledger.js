@@ -37,8 +37,8 @@ export function verdict(run, other) {
 }
 export const lastStep = ({ seeds }) => band(seeds, rightOf).at(-1)?.step ?? 0;
 
-// The run that one with these settings is compared with: of those of its task that have been tested, the one that
-// differs in the fewest settings; among equals the newest.
+// The run that is compared with a run of these settings: among the tested runs of its task the one that differs in
+// the fewest settings; among equals the newest.
 export function rival(runs, settings) {
   const far = (run) => changes(settings, run.settings).length;
   return runs.filter((run) => run.settings.task === settings.task && lastStep(run) > 0)

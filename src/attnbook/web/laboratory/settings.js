@@ -31,7 +31,7 @@ export function called(name, value) {
   return SWITCHES.includes(name) ? (value ? "on" : "off") : WORDS[value] ?? String(value);
 }
 
-// Settings from anything: what is none of the choices is as it was `before`, or where it starts.
+// Settings from anything: a value that is not among the choices is replaced by the one `before`, or by the start.
 export function settled(given, before = {}) {
   return Object.fromEntries(choices.map(({ name, values, start }) =>
     [name, [given[name], before[name], start].find((value) => values.includes(value))]));

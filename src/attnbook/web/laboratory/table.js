@@ -6,7 +6,7 @@ import { h, select } from "../shared/ui.js";
 
 export const BETS = ["better", "the same", "worse"];
 
-// A list for each setting, and the line of what it makes. `change` gets what the reader chose.
+// A list for each setting. `change` gets what the reader chose.
 export function makeControls(change) {
   const lists = choices.map(({ name, label, values }) => {
     const field = select(label, values.map((value) => called(name, value)), (n) => change({ [name]: values[n] }));
@@ -39,7 +39,7 @@ export function makeBets() {
   return { node, draw, taken };
 }
 
-// What the ledger says of a bet and of how the run went.
+// The cell of the ledger for a bet and how the run went.
 function settledBet({ bet, result = "…" }) {
   if (!bet) return result === "…" ? "–" : `no bet: ${result}`;
   return `${bet}: ${result}${result === "…" ? "" : bet === result ? " ✓" : " ✗"}`;

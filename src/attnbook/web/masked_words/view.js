@@ -61,7 +61,7 @@ export function remarks({ words, row }) {
 }
 
 // The bars of one hidden place: `best`, the likeliest tokens, up to the probability `full`; and how many others there
-// are. `then` gives the probability that a token had before, or nothing.
+// are. `then` gives the probability that a token had before, if it had one.
 export function makeBars({ hidden, name, own, rank }, best, others, full, then) {
   const line = ({ token: text, p }) => {
     const was = then(text);

@@ -8,34 +8,68 @@ import { h, isDark, token } from "../shared/ui.js";
 const MOST = 40, SAID = 5; // places of a small map; tokens that are named
 const PARTS = ["the state that comes in", "attention adds", "the network adds"];
 
+// Weights of a map as pixels, one each.
+function paintMap(canvas, { size, map }, colours) {
+  canvas.width = canvas.height = size;
+  const image = new ImageData(size, size), pixels = new Uint32Array(image.data.buffer);
+  pixels.forEach((_, n) => {
+    const beyond = n % size > Math.floor(n / size);
+    pixels[n] = beyond ? 0 : colours[Math.round(255 * map[n])];
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+// A layer's heads as small maps, and a panel below for the one that is opened. `press` is told a head of the layer.
+function makeLayer(layer, heads, press) {
+  const maps = Array.from({ length: heads }, (_, k) => {
+    const canvas = h("canvas", { "aria-hidden": "true" });
+    const pressed = { type: "button", className: "attn-head-map", onclick: () => press(k) };
+    return { canvas, button: h("button", pressed, canvas, h("span", {}, `head ${k + 1}`)) };
+  });
+  const panel = h("div", { className: "attn-opened", hidden: true });
+  const node = h("section", { className: "attn-layer", "aria-label": `Layer ${layer + 1}` },
+    h("p", { className: "attn-legend" }, `Layer ${layer + 1}`),
+    h("div", { className: "attn-maps-row" }, ...maps.map(({ button }) => button)), panel);
+  return { maps, panel, node };
+}
+
+// The tokens from the place `first` on, filled by how much a head looks at them.
+function seenWords(weights, first, name) {
+  const most = Math.max(...weights);
+  return Array.from(weights.subarray(first), (weight, n) => {
+    const node = h("span", { className: "attn-seen" }, h("bdi", {}, name(first + n)));
+    node.style.setProperty("--level", weight / most);
+    return node;
+  });
+}
+
+function lengthBars(lengths) {
+  const longest = Math.max(...lengths);
+  return h("ul", { className: "attn-lengths", role: "list" }, ...PARTS.map((what, n) => {
+    const bar = h("i", { className: "attn-fill" });
+    bar.style.width = `${(100 * lengths[n]) / longest}%`;
+    return h("li", {}, h("span", {}, what), h("span", { className: "attn-track", "aria-hidden": "true" }, bar),
+      h("b", {}, format(lengths[n], 1)));
+  }));
+}
+
+// Fills a layer's panel with its head number `head`, whose weights at the place `at` these are.
+function drawOpened(panel, weights, lengths, name, at, layer, head) {
+  const best = largest(weights, SAID).flatMap((n, i) =>
+    [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
+  panel.replaceChildren(
+    h("p", {}, `Layer ${layer + 1}, head ${head + 1}: `, token(name(at)), " looks at ", ...best),
+    h("p", { className: "attn-seens" }, ...seenWords(weights, Math.max(0, at + 1 - 2 * MOST), name)),
+    h("p", { className: "attn-legend" }, `Lengths of vectors in layer ${layer + 1}`), lengthBars(lengths));
+}
+
 // `open` is told which head was pressed, counted through all layers.
 export function makeInside(layers, heads, open) {
-  const each = (size, make) => Array.from({ length: size }, (_, n) => make(n));
-  const head = (l, k) => {
-    const canvas = h("canvas", { "aria-hidden": "true" });
-    const pressed = { type: "button", className: "attn-head-map", onclick: () => open(l * heads + k) };
-    return { canvas, node: h("button", pressed, canvas, h("span", {}, `head ${k + 1}`)) };
-  };
-  const rows = each(layers, (l) => {
-    const maps = each(heads, (k) => head(l, k)), panel = h("div", { className: "attn-opened", hidden: true });
-    const side = h("div", { className: "attn-maps-row" }, ...maps.map((map) => map.node));
-    return { maps, panel, node: h("section", { className: "attn-layer", "aria-label": `Layer ${l + 1}` },
-      h("p", { className: "attn-legend" }, `Layer ${l + 1}`), side, panel) };
-  });
-  const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...rows.map((row) => row.node));
-  let colours, dark;
+  const sections = Array.from({ length: layers }, (_, l) => makeLayer(l, heads, (k) => open(l * heads + k)));
+  const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...sections.map((each) => each.node));
+  let colours, dark; // as pixels, of the page's theme
 
-  // Weights of a map as pixels, one each.
-  function paint(canvas, { size, map }) {
-    canvas.width = canvas.height = size;
-    const image = new ImageData(size, size), pixels = new Uint32Array(image.data.buffer);
-    pixels.forEach((_, n) => {
-      const beyond = n % size > Math.floor(n / size);
-      pixels[n] = beyond ? 0 : colours[Math.round(255 * map[n])];
-    });
-    canvas.getContext("2d").putImageData(image, 0, 0);
-  }
-  function theme() {
+  function readTheme() {
     if (dark === isDark(node) && colours) return;
     dark = isDark(node);
     colours = ramp(dark).map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
@@ -43,43 +77,23 @@ export function makeInside(layers, heads, open) {
 
   // `at` is a place that was read: it predicts the next one.
   function draw(row, names, at, chosen) {
-    theme();
     const name = (n) => visible(names[row.ids[n]]);
+    readTheme();
     lead.replaceChildren("Where ", token(name(at)),
       ", the place that predicts, and those before it look: a row a place, "
       + "a column what it looks at, this place at the bottom. Press a head.");
-    rows.forEach(({ maps, panel }, l) => {
-      maps.forEach(({ canvas, node: button }, k) => {
+    sections.forEach(({ maps, panel }, l) => {
+      maps.forEach(({ canvas, button }, k) => {
         const n = l * heads + k, [best] = largest(looked(row, at, n), 1);
-        paint(canvas, headMap(row, at, n, MOST));
+        paintMap(canvas, headMap(row, at, n, MOST), colours);
         button.setAttribute("aria-pressed", n === chosen);
         button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${name(best)}`);
       });
-      const inside = Math.floor(chosen / heads) === l;
-      panel.hidden = !inside;
-      if (inside) show(panel, row, name, at, l, chosen);
+      panel.hidden = Math.floor(chosen / heads) !== l;
+      if (panel.hidden) return;
+      const lengths = row.places[at].lengths.subarray(3 * l, 3 * l + 3);
+      drawOpened(panel, looked(row, at, chosen), lengths, name, at, l, chosen % heads);
     });
-  }
-  function show(panel, row, name, at, layer, chosen) {
-    const weights = looked(row, at, chosen), first = Math.max(0, at + 1 - 2 * MOST), most = Math.max(...weights);
-    const words = Array.from(weights.subarray(first), (weight, n) => {
-      const node = h("span", { className: "attn-seen" }, h("bdi", {}, name(first + n)));
-      node.style.setProperty("--level", weight / most);
-      return node;
-    });
-    const best = largest(weights, SAID).flatMap((n, i) =>
-      [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
-    const lengths = row.places[at].lengths.subarray(3 * layer, 3 * layer + 3), longest = Math.max(...lengths);
-    panel.replaceChildren(
-      h("p", {}, `Layer ${layer + 1}, head ${(chosen % heads) + 1}: `, token(name(at)), " looks at ", ...best),
-      h("p", { className: "attn-seens" }, ...words),
-      h("p", { className: "attn-legend" }, `Lengths of vectors in layer ${layer + 1}`),
-      h("ul", { className: "attn-lengths", role: "list" }, ...PARTS.map((what, n) => {
-        const bar = h("i", { className: "attn-fill" });
-        bar.style.width = `${(100 * lengths[n]) / longest}%`;
-        return h("li", {}, h("span", {}, what), h("span", { className: "attn-track", "aria-hidden": "true" }, bar),
-          h("b", {}, format(lengths[n], 1)));
-      })));
   }
   return { node, draw };
 }

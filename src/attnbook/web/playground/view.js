@@ -36,7 +36,7 @@ export function makeText(choose) {
   });
   node.addEventListener("focusin", ({ target }) => all().forEach((each) => (each.tabIndex = each === target ? 0 : -1)));
 
-  // `at` is the place on view, that of the next token if it is none of the row; `bits` are how surprising tokens are.
+  // `at` is the place on view; behind the row it is the place of the next token. `bits` say how surprising tokens are.
   function draw({ ids, pieces, prompt }, names, at, bits) {
     const shown = (id, n) => pieces[n] || (names[id].startsWith("\\x") ? "·" : names[id]);
     fill(list, ids, (id, n) => [id, pieces[n], n < prompt], (id, n) => {

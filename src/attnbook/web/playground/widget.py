@@ -139,7 +139,7 @@ class Playground(ModelWidget):
         return proposal["value"]
 
     def _ask(self, _: Any = None) -> None:
-        """What the page's own engine would say (`playground_row.js`), to be stored."""
+        """What the page's own engine would say (`row.js`), to be stored."""
         tokenizer, config = self._tokenizer, self._model.stack.config
         prompt = tokenizer.encode(self.text)
         prompt = prompt if prompt or self.written else [tokenizer.vocab.bos]
@@ -161,7 +161,7 @@ class Playground(ModelWidget):
         }
 
     def _outlook(self, logits: Tensor, number: float) -> dict[str, Any]:
-        """`outlook` in `playground_row.js` is its twin."""
+        """`outlook` in `row.js` is its twin."""
         order = logits.argsort(descending=True, stable=True)
         left = sampling.temperature(logits, self.temperature)
         p, stages = left.softmax(-1), {}

@@ -3,103 +3,152 @@ import { hash } from "../engine/random.js";
 import { within } from "../shared/math.js";
 import { button, disable, h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
-function render({ model, el }) {
-  const title = model.get("title"), questions = model.get("questions"), last = questions.length - 1;
-  const none = () => questions.map(() => -1), key = `attnbook.quiz.${model.get("name")}`;
-  const onPage = Boolean(el.closest("[data-attnbook-page]")), content = hash(JSON.stringify(questions));
-  const fits = (chosen) => Array.isArray(chosen) && chosen.length === questions.length
-    && chosen.every((n, i) => Number.isInteger(n) && n >= -1 && n < questions[i].choices.length);
-  const at = () => within(model.get("at"), 0, last), chosen = () => model.get("chosen");
-  let looked = -1; // a choice whose reason is read after one was made
+// Whether `chosen` has for each question the number of one of its choices, or -1.
+const areChoices = (chosen, questions) => Array.isArray(chosen) && chosen.length === questions.length
+  && chosen.every((n, i) => Number.isInteger(n) && n >= -1 && n < questions[i].choices.length);
 
-  // ---- elements
-  const count = h("p", { className: "attn-note attn-score" });
-  const ask = h("p", { className: "attn-asked" }), texts = h("div", { className: "attn-texts" });
-  const choices = h("div", { className: "attn-choices", role: "group" });
-  const verdict = h("p", { className: "attn-verdict" });
-  const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
-  const back = button("Back", () => go(-1)), next = button("Next question", () => go(1), "attn-next");
-  const state = stateControls(el, model.get("name"), () => ({ at: [model.get("at")], chosen: chosen() }),
-    ({ at: [n], chosen: all }) => {
-      put(model, { at: within(Math.trunc(n), 0, last), chosen: fits(all) ? all : none() });
-      keep();
-    });
-  const root = h("div", { className: "attn attn-quiz", role: "group", "aria-label": title || "Questions" },
-    ...(title ? [h("p", { className: "attn-title" }, title)] : []), count, ask, texts, choices, verdict,
-    ...(last > 0 ? [h("div", { className: "attn-row attn-act" }, back, next)] : []), heard, state.bar);
+function scoreLine(at, chosen, questions) {
+  const done = chosen.filter((each) => each >= 0).length;
+  const right = chosen.filter((each, i) => each === questions[i].right).length;
+  return `Question ${at + 1} of ${questions.length} · right so far: ${right} of ${done} answered.`;
+}
 
-  // ---- what the reader does
-  function choose(n) {
-    const all = chosen();
-    looked = n;
-    if (all[at()] < 0) {
-      put(model, { chosen: all.map((old, i) => (i === at() ? n : old)) });
-      keep();
-    }
-    draw();
-    heard.textContent = `${verdict.textContent} ${count.textContent}`;
+// What the reader chose before, as the browser keeps it while the questions stay the same.
+class Memory {
+  constructor(name, questions) {
+    this.key = `attnbook.quiz.${name}`;
+    this.questions = questions;
+    this.content = hash(JSON.stringify(questions));
   }
-  function go(by) {
-    const to = within(at() + by, 0, last);
-    if (to === at()) return;
-    put(model, { at: to });
-    draw();
-    heard.textContent = `${count.textContent} ${ask.textContent}`;
-  }
-  function keep() {
-    if (!onPage) return;
+
+  keep(chosen) {
     try {
-      if (chosen().some((n) => n >= 0)) localStorage.setItem(key, JSON.stringify({ content, chosen: chosen() }));
-      else localStorage.removeItem(key);
+      if (chosen.some((n) => n >= 0)) localStorage.setItem(this.key, JSON.stringify({ content: this.content, chosen }));
+      else localStorage.removeItem(this.key);
     } catch { /* a browser that keeps nothing */ }
   }
-  function kept() {
+
+  recall() {
     try {
-      const found = JSON.parse(localStorage.getItem(key));
-      if (found?.content === content && fits(found.chosen)) put(model, { chosen: found.chosen });
+      const kept = JSON.parse(localStorage.getItem(this.key));
+      if (kept?.content === this.content && areChoices(kept.chosen, this.questions)) return kept.chosen;
     } catch { /* nothing kept, or nothing of ours */ }
+    return null;
+  }
+}
+
+// The elements; `go` is told how many questions to go on.
+function makeView(title, several, go, footer) {
+  const view = {
+    count: h("p", { className: "attn-note attn-score" }),
+    ask: h("p", { className: "attn-asked" }),
+    texts: h("div", { className: "attn-texts" }),
+    choices: h("div", { className: "attn-choices", role: "group" }),
+    verdict: h("p", { className: "attn-verdict" }),
+    heard: h("p", { className: "attn-heard", "aria-live": "polite" }),
+    back: button("Back", () => go(-1)),
+    next: button("Next question", () => go(1), "attn-next"),
+  };
+  view.root = h("div", { className: "attn attn-quiz", role: "group", "aria-label": title || "Questions" },
+    ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+    view.count, view.ask, view.texts, view.choices, view.verdict,
+    ...(several ? [h("div", { className: "attn-row attn-act" }, view.back, view.next)] : []), view.heard, footer);
+  return view;
+}
+
+function fillQuestion(view, question, choose) {
+  const choice = (name, n) => h("button", { type: "button", className: "attn-choice", onclick: () => choose(n) },
+    h("span", { className: "attn-sign", "aria-hidden": "true" }), h("span", {}, name),
+    h("span", { className: "attn-heard" }));
+  const text = ([heading, words]) => h("div", {}, h("p", {}, heading), h("blockquote", {}, words));
+  view.ask.textContent = question.ask;
+  view.texts.replaceChildren(...question.texts.map(text));
+  view.choices.setAttribute("aria-label", question.ask);
+  view.choices.replaceChildren(...question.choices.map(choice));
+}
+
+// Once a choice is made, the right one and, where it is another, the reader's own are marked.
+function markChoices(nodes, right, mine) {
+  [...nodes].forEach((node, i) => {
+    const good = mine >= 0 && i === right, bad = i === mine && !good;
+    node.className = ["attn-choice", good && "attn-good", bad && "attn-bad"].filter(Boolean).join(" ");
+    node.setAttribute("aria-pressed", i === mine);
+    node.firstChild.textContent = good ? "✓" : bad ? "✗" : "○";
+    node.lastChild.textContent = good ? ", right" : bad ? ", wrong" : "";
+  });
+}
+
+class Quiz {
+  constructor(model, el) {
+    const name = model.get("name"), questions = model.get("questions");
+    this.model = model;
+    this.questions = questions;
+    this.last = questions.length - 1;
+    this.memory = el.closest("[data-attnbook-page]") ? new Memory(name, questions) : null;
+    this.shown = -1; // the question whose elements are there
+    this.looked = -1; // a choice whose reason is read after one was made
+    this.state = stateControls(el, name, () => ({ at: [model.get("at")], chosen: this.chosen }),
+      (state) => this.restore(state));
+    this.view = makeView(model.get("title"), this.last > 0, (by) => this.go(by), this.state.bar);
+    const kept = this.memory?.recall();
+    if (kept) put(model, { chosen: kept });
   }
 
-  // ---- drawing
-  let shown = -1; // the question whose elements are there
-  function fill({ ask: words, texts: blocks, choices: names }) {
-    ask.textContent = words;
-    texts.replaceChildren(...blocks.map(([heading, text]) => h("div", {}, h("p", {}, heading),
-      h("blockquote", {}, text))));
-    choices.setAttribute("aria-label", words);
-    choices.replaceChildren(...names.map((name, n) => h("button", { type: "button", className: "attn-choice",
-      onclick: () => choose(n) }, h("span", { className: "attn-sign", "aria-hidden": "true" }),
-    h("span", {}, name), h("span", { className: "attn-heard" }))));
+  get at() {
+    return within(this.model.get("at"), 0, this.last);
   }
-  function draw() {
-    const n = at(), question = questions[n], mine = chosen()[n], answered = mine >= 0;
-    if (n !== shown) {
-      fill(question);
-      shown = n;
-      looked = -1;
-    }
-    const done = chosen().filter((each) => each >= 0).length;
-    const right = chosen().filter((each, i) => each === questions[i].right).length;
-    count.textContent = `Question ${n + 1} of ${questions.length} · right so far: ${right} of ${done} answered.`;
-    [...choices.children].forEach((each, i) => {
-      const good = answered && i === question.right, bad = i === mine && !good;
-      each.className = ["attn-choice", good && "attn-good", bad && "attn-bad"].filter(Boolean).join(" ");
-      each.setAttribute("aria-pressed", i === mine);
-      each.firstChild.textContent = good ? "✓" : bad ? "✗" : "○";
-      each.lastChild.textContent = good ? ", right" : bad ? ", wrong" : "";
+
+  get chosen() {
+    return this.model.get("chosen");
+  }
+
+  restore({ at: [n], chosen }) {
+    const none = this.questions.map(() => -1);
+    put(this.model, {
+      at: within(Math.trunc(n), 0, this.last), chosen: areChoices(chosen, this.questions) ? chosen : none,
     });
-    const on = answered && looked >= 0 ? looked : mine;
-    verdict.replaceChildren(...(answered ? [h("b", {}, on === question.right ? "Right." : "Wrong."),
-      ` ${question.why[on]}`] : []));
-    disable(back, n === 0);
-    disable(next, n === last);
+    this.memory?.keep(this.chosen);
   }
-  const redraw = onceAFrame(draw);
 
-  // ---- life
-  if (onPage) kept();
+  choose(n) {
+    const { at, chosen, view } = this;
+    this.looked = n;
+    if (chosen[at] < 0) {
+      put(this.model, { chosen: chosen.map((old, i) => (i === at ? n : old)) });
+      this.memory?.keep(this.chosen);
+    }
+    this.draw();
+    view.heard.textContent = `${view.verdict.textContent} ${view.count.textContent}`;
+  }
+
+  go(by) {
+    const { view } = this, to = within(this.at + by, 0, this.last);
+    if (to === this.at) return;
+    put(this.model, { at: to });
+    this.draw();
+    view.heard.textContent = `${view.count.textContent} ${view.ask.textContent}`;
+  }
+
+  draw() {
+    const { view, at, chosen } = this, question = this.questions[at], mine = chosen[at];
+    if (at !== this.shown) {
+      fillQuestion(view, question, (n) => this.choose(n));
+      this.shown = at;
+      this.looked = -1;
+    }
+    view.count.textContent = scoreLine(at, chosen, this.questions);
+    markChoices(view.choices.children, question.right, mine);
+    const read = this.looked >= 0 ? this.looked : mine, verdict = read === question.right ? "Right." : "Wrong.";
+    view.verdict.replaceChildren(...(mine >= 0 ? [h("b", {}, verdict), ` ${question.why[read]}`] : []));
+    disable(view.back, at === 0);
+    disable(view.next, at === this.last);
+  }
+}
+
+function render({ model, el }) {
+  const quiz = new Quiz(model, el), redraw = onceAFrame(() => quiz.draw());
   const changes = { at: redraw, chosen: redraw, questions: (again) => again() };
-  return live({ model, el, root, state, ask: redraw, changes, render });
+  return live({ model, el, root: quiz.view.root, state: quiz.state, ask: redraw, changes, render });
 }
 
 export default { render };

@@ -44,7 +44,7 @@ export function largest(values, n) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, n);
 }
 
-// Temperature on a slider of equal steps in log t, from 0.05 to the hottest, 20 where nothing else is said.
+// Temperature on a slider of equal steps in log t, from 0.05 to the hottest, which is 20 unless given.
 export const COLDEST = 0.05, HOTTEST = 20;
 const breadth = (hottest) => Math.log(hottest / COLDEST);
 export const toSlider = (t, hottest = HOTTEST) => within(Math.log(t / COLDEST) / breadth(hottest), 0, 1);

@@ -6,7 +6,8 @@ import { button } from "./ui.js";
 const PATIENCE = 4000; // ms until a kernel is missed
 
 // Asks a kernel for the weights, once, when the reader comes near; on a page of the site its runtime answers. `ready`
-// is told what answers questions, and what it says of the model; `status` says what is waited for, and what went wrong.
+// gets an object that answers questions, and what the worker reports of the model; `status` shows the reader what is
+// awaited and what went wrong.
 // Weights that did not arrive are asked for again when the reader comes near again, is online again, or presses.
 export function summon({ model, root, status, ready }) {
   let engine, missed, asking = false, arrived = false;

@@ -1,8 +1,8 @@
 // What moves on by itself: a button, and a slider with one.
 import { h } from "./ui.js";
 
-// Calls `step` every `pace` milliseconds, until that says there is no more, or it is pressed again. What plays is said
-// to those who hear the page.
+// Calls `step` every `pace` milliseconds until `step` returns false or the button is pressed again. `what` names the
+// thing that plays, for those who hear the page.
 export function playing(words, pace, step, what = "") {
   let timer = 0;
   const word = h("span", {}, words), heard = h("span", { className: "attn-heard" }, what && ` ${what}`);

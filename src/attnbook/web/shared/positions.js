@@ -51,7 +51,7 @@ export function pixels(p, n) {
   return data;
 }
 
-// What two numbers become at a position: turned by position * theta, or the wave (sin, cos) of that added.
+// What two numbers become at a position: turned by position * theta, or with the wave (sin, cos) of that angle added.
 export function positioned([x, y], position, theta, mode) {
   const s = Math.sin(position * theta), c = Math.cos(position * theta);
   return mode === "add" ? [x + s, y + c] : [x * c - y * s, x * s + y * c];

@@ -23,7 +23,7 @@ export function compute(given) {
   return { x, w_q, w_k, w_v, q, k, v, scores, weights, out: product(weights, v) };
 }
 
-// The two vectors that the cell [block, i, j] is made of, each a list of cells; none for what is given.
+// The two vectors that the cell [block, i, j] is made of, each a list of cells; no vectors for an input.
 export function operands(all, block, i, j) {
   const row = (name, at) => all[name][at].map((_, m) => [name, at, m]);
   const down = (name, at) => all[name].map((_, m) => [name, m, at]);
@@ -34,7 +34,7 @@ export function operands(all, block, i, j) {
   return [row("x", i), down(`w_${block}`, j)];
 }
 
-// The cells that the cell [block, i, j] goes into, each as "block.i.j"; not those that come after them.
+// The cells that use the cell [block, i, j] directly, each as "block.i.j".
 export function uses(all, block, i, j) {
   const found = [];
   for (const name of BLOCKS.slice(4)) {

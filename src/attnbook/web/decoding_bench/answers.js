@@ -1,0 +1,46 @@
+// What a kernel, where there is one, says of places of DecodingBench that are not stored.
+import { told } from "./tree.js";
+
+const PATIENCE = 4000, MOST = 40; // ms until a kernel is missed; answers that are kept
+
+// `changed` is called when an answer has come, or none came in time. `names` gets the names of tokens that it brings.
+export class Answers {
+  constructor(model, sizes, onPage, names, changed) {
+    Object.assign(this, { model, sizes, onPage, names, changed });
+    this.silent = onPage; // no kernel answers
+    this.everyName = false;
+    this.known = new Map(); // places by path
+    this.waiting = new Map(); // timers, by the path that a kernel was asked for
+    this.hear = this.hear.bind(this);
+    model.on("msg:custom", this.hear);
+  }
+
+  at(path) {
+    return this.known.get(path.join());
+  }
+
+  ask(path) {
+    const key = path.join();
+    if (this.waiting.has(key)) return;
+    const missed = () => { this.silent = true; this.changed(); };
+    this.waiting.set(key, this.onPage ? 0 : setTimeout(missed, PATIENCE));
+    this.model.send({ path, names: !this.everyName });
+  }
+
+  hear({ path, names } = {}, [bytes] = []) {
+    const key = path?.join();
+    if (!this.waiting.has(key) || this.known.has(key)) return;
+    clearTimeout(this.waiting.get(key));
+    this.silent = false;
+    if (names) Object.assign(this.names, names), (this.everyName = true);
+    const logp = Float32Array.from({ length: this.sizes.vocab }, (_, n) => bytes.getFloat32(4 * n, true));
+    this.known.set(key, told(path, logp));
+    for (const old of [...this.known.keys()].slice(0, -MOST)) this.known.delete(old), this.waiting.delete(old);
+    this.changed();
+  }
+
+  stop() {
+    this.model.off("msg:custom", this.hear);
+    for (const timer of this.waiting.values()) clearTimeout(timer);
+  }
+}

@@ -1,0 +1,54 @@
+// The three parts of Playground that can be folded, and what stands in them.
+import { format, grouped, toSlider } from "../shared/math.js";
+import { h } from "../shared/ui.js";
+import { stepOf } from "./row.js";
+
+const FOLDS = { filters: "Filters", places: "Every place", inside: "Inside" };
+const NAMES = Object.keys(FOLDS);
+
+// The open parts as a number for a link, one bit for each part; and their names from that number.
+export const packFolds = (open) => NAMES.reduce((sum, name, n) => sum + (open.includes(name) ? 2 ** n : 0), 0);
+export const unpackFolds = (bits) => NAMES.filter((_, n) => (bits >> n) & 1);
+
+// `bodies` are lists of nodes by name. `read` gives the names of the parts that are to be open, `change` gets them.
+export function makeFolds(bodies, read, change) {
+  const fold = (name) => {
+    const ontoggle = () => {
+      const open = NAMES.filter((each) => folds[each].open);
+      if (String(open) !== String(read())) change(open);
+    };
+    const onclick = (event) => { // `ontoggle` comes later: a drawing between would fold it again
+      const open = read();
+      event.preventDefault();
+      change(NAMES.filter((each) => open.includes(each) !== (each === name)));
+    };
+    return h("details", { className: "attn-fold", ontoggle }, h("summary", { onclick }, FOLDS[name]), ...bodies[name]);
+  };
+  const folds = Object.fromEntries(NAMES.map((name) => [name, fold(name)]));
+  function draw(open) {
+    for (const name of NAMES) folds[name].open = open.includes(name);
+  }
+  return { nodes: Object.values(folds), draw };
+}
+
+// What a filter does, in words.
+const warmthWritten = (t) => (t < 1 ? "Below 1: the likely become likelier."
+  : t > 1 ? "Above 1: the unlikely get a chance." : "At 1 as the model says.");
+const leftWritten = ({ count, mass }, size) =>
+  `leaves ${grouped(count)} of ${grouped(size)}, ${format(mass)} of the probability`;
+
+// The sliders of `makeFilters`, below each a line that says what it does.
+export function makeEffects(filters) {
+  const lines = Object.fromEntries(Object.keys(filters).map((name) => [name, h("p", { className: "attn-after" })]));
+  function draw({ stages, size }, { temperature, topK, topP, minP }) {
+    filters.temperature.set(toSlider(temperature), format(temperature, 2));
+    filters.top_k.set(stepOf(topK), topK ? String(topK) : "all");
+    filters.top_p.set(topP, topP < 1 ? format(topP, 2) : "all");
+    filters.min_p.set(minP, minP > 0 ? format(minP, 2) : "0");
+    lines.temperature.textContent = warmthWritten(temperature);
+    lines.top_k.textContent = topK > 0 ? leftWritten(stages.topK, size) : "off";
+    lines.top_p.textContent = topP < 1 ? leftWritten(stages.topP, size) : "off";
+    lines.min_p.textContent = minP > 0 ? leftWritten(stages.minP, size) : "off";
+  }
+  return { nodes: Object.keys(filters).flatMap((name) => [filters[name].node, lines[name]]), draw };
+}
