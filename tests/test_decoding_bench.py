@@ -25,7 +25,7 @@ MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
 SIZE = len(TOKENIZER.vocab)
 RUN = """
 import { readFileSync } from "node:fs";
-import { nearest, prospect, scores, told, unpack } from "ENGINE/../decoding_tree.js";
+import { nearest, prospect, scores, told, unpack } from "ENGINE/../decoding_bench/tree.js";
 const { tree: text, sizes, paths, cases } = JSON.parse(readFileSync(0, "utf8"));
 const bytes = new Uint8Array(Buffer.from(text, "base64"));
 const tree = unpack(new DataView(bytes.buffer), sizes);

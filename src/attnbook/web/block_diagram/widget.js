@@ -1,12 +1,9 @@
 // BlockDiagram: encoder and decoder block, whose parts switch to the run of a model trained without them.
+import PARTS from "./parts.json" with { type: "json" };
 import { format } from "../shared/math.js";
 import { axis, curve, plot, trace } from "../shared/plot.js";
 import { h, live, onceAFrame, put, stateControls, svg, token } from "../shared/ui.js";
 
-// Python reads this list, and a link holds a part as its number here.
-const PARTS = [
-  "positions", "self-attention", "mask", "cross-attention", "residual", "norm", "feed-forward", "heads", "scale"
-];
 const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
 // Which words of `said` and of `gold` have no partner in the other, when as many as possible are paired in order.

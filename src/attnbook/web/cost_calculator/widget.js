@@ -1,21 +1,13 @@
 // CostCalculator: what writing one token takes, by the sizes of a model and the speeds of a machine.
+import LISTS from "./lists.json" with { type: "json" };
 import { format, grouped, within } from "../shared/math.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "../shared/plot.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
 
-// Python reads these lists: what can be chosen, and the largest n, n_layers and batch.
-const WIDTHS = [
-  64, 128, 256, 384, 512, 576, 768, 1024, 1280, 1600, 2048, 3072, 4096, 5120, 6144, 8192, 12288, 16384
-];
-const MOST = [131072, 128, 1024];
-const BYTES = [1, 2, 4];
-const CHARTS = ["operations", "memory", "time"];
-const SPANS = [9, 16, 9, 14]; // powers of ten: operations a second, bytes a second
-const SIZES = ["d_model", "n_layers", "n_heads", "n_kv_heads", "size"];
+// The largest n, n_layers and batch are MOST; SPANS are powers of ten: operations a second, bytes a second.
+const { WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES, COUNTS, STORE } = LISTS;
 const TICKS = 9;
-const COUNTS = ["", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion"];
 const SHORT = ["", " k", " M", " G", " T", " P"];
-const STORE = [" bytes", " kB", " MB", " GB", " TB", " PB"];
 
 // Twins of `costs.step_cost` and its `seconds`.
 export function stepCost({ n, d_model: d, n_layers, n_heads, n_kv_heads, batch, cache, size }) {

@@ -1,4 +1,5 @@
 // RotaryDial: a query and a key in the plane, changed by their positions, and their score by distance.
+import MODES from "./modes.json" with { type: "json" };
 import { format, within } from "../shared/math.js";
 import { playing } from "../shared/play.js";
 import { axis, curve, dot, move, plot, slider, trace } from "../shared/plot.js";
@@ -7,7 +8,6 @@ import { button, disable, h, isTheirs, live, onceAFrame, put, select, stateContr
 
 const LAST = 64, LONGEST = 2, EDGE = 3.05; // positions 0..64; the longest q or k; how far the plane goes
 const PACE = 450; // milliseconds a position
-const MODES = ["rotate", "add"]; // Python reads this list, and a link holds a mode as its number here
 const lower = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 const signed = (text) => (text.startsWith("-") ? `− ${text.slice(1)}` : `+ ${text}`);
 const degrees = (angle) => `${format((angle * 180) / Math.PI, 0)}°`;
