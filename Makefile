@@ -60,8 +60,8 @@ assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=mi
 claims: .venv/.test  ## list what the book shows: claim, chapter, cell
 	@$(PY) -m tools.chapters claims
 
-widgets: .venv/.test  ## refresh the widget sources stored in the notebooks
-	@$(PY) -m tools.chapters widgets
+widgets: .venv/.test node_modules/.package-lock.json  ## bundle what pages run, and refresh the copies stored in the notebooks
+	@node tools/bundle.mjs && $(PY) -m tools.chapters widgets
 
 experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them
 	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(patsubst %.csv,%.py,$(wildcard book/experiments/*.csv))); do $(PY) $$f; done

@@ -20,7 +20,8 @@ export default [
       "es-x/no-class-static-block": "error", // Safari 16.4
       "es-x/no-regexp-lookbehind-assertions": "error", // Safari 16.4
       "es-x/no-array-prototype-findlast-findlastindex": "off", // Chrome 97, Firefox 104, Safari 15.4
-      "es-x/no-import-attributes": "off", // the build leaves none
+      "es-x/no-import-attributes": "off", // a bundle has none
+      "es-x/no-json-modules": "off", // nor these
       "es-x/no-string-prototype-towellformed": "off", // asked for by `?.()`
       "es-x/no-uint8array-frombase64": "off", // asked for by `if`
       "baseline/use-baseline": ["error", {

@@ -12,10 +12,11 @@ import torch
 from matplotlib.figure import Figure
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbook.web import AttentionSheet, _source
+from attnbook import web
+from attnbook.web import AttentionSheet
 from attnbook.web.attention_sheet.widget import INPUTS, LOOKS, MOST
 
-SHEET = Path(_source.__file__).parent / "sheet.js"
+SHEET = Path(web.__file__).parent / "shared/sheet.js"
 RUN = """
 import { BLOCKS, INPUTS, MOST, compute } from "SHEET";
 const given = JSON.parse(process.argv[2]);

@@ -17,7 +17,8 @@ import traitlets
 import yaml
 from sphinx.errors import ConfigError
 
-from attnbook.web import AttentionHeatmap, _source
+from attnbook import bundles
+from attnbook.web import AttentionHeatmap
 from tests.helpers.minibook import ADDRESS, ROOT, STATE, build_book, notebook_of, write_mini_book
 
 PIXEL = (
@@ -92,7 +93,7 @@ def test_a_page_shares_its_widgets_source(mini: Path) -> None:
     html = mini / "_build/html"
     shared = (html / "_static/widgets/AttentionHeatmap.js").read_text("utf8")
     registered = json.loads(shared[shared.index("]=") + 2 : shared.rindex(";")])
-    esm, css = _source.load("AttentionHeatmap")
+    esm, css = bundles.load("AttentionHeatmap")
     assert registered == {"esm": esm, "css": css}
     stored = json.loads((mini / "chapter.ipynb").read_text("utf8"))["metadata"]["widgets"][STATE]
     for name in ("index.html", "chapter.html"):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from attnbook import web
 from attnbook.model.costs import step_cost
-from attnbook.web import CostCalculator, _source
+from attnbook.web import CostCalculator
 from attnbook.web.cost_calculator.widget import COUNTS, MOST, STORE, WIDTHS, scaled, timed
 
 SMALL = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
@@ -117,7 +118,7 @@ def test_numbers_as_one_reads_them() -> None:
 
 def node(script: str, given: Any) -> Any:
     """What a script prints, with `given` and the widget's functions."""
-    file = Path(_source.__file__).parent / "cost_calculator/costs.js"
+    file = Path(web.__file__).parent / "cost_calculator/costs.js"
     head = (
         f"import * as calculator from {json.dumps(file.as_uri())};"
         "const { stepCost, seconds, counted, stored, timed, divisors } = calculator;"

@@ -2,6 +2,7 @@
 
 import re
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from attnbook import bundles, web
 from attnbook.show import drawing
 from attnbook.show.drawing import (
     DEEPEST,
@@ -34,7 +36,7 @@ from attnbook.show.drawing import (
 from attnbook.show.lettering import text_width
 from attnbook.show.picture import Picture
 from attnbook.show.plots import ROLES as COLOURS
-from attnbook.web import Drawing, Step, _source
+from attnbook.web import Drawing, Step
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["<script>alert(1)</script>", "\"a\" & 'b'", "שלום", "👩‍👧", "a\x00b\x1b", "", "]]>"]
@@ -247,7 +249,7 @@ def test_every_text_can_be_read_on_a_phone() -> None:
     sizes = {int(e.get("font-size", 11)) for e in tree(attention()).iter(f"{SVG}text")}
     phone = 336  # pixels that a widget's drawing has on a screen of 390
     assert sizes and min({*sizes, drawing.SMALL}) * phone / WIDTH >= 10
-    assert f"font-size: {drawing.SMALL}px" in _source.still()  # of a text that says no size
+    assert f"font-size:{drawing.SMALL}px" in bundles.still()  # of a text that says no size
 
 
 def test_texts_are_at_least_as_wide_as_counted_on_average() -> None:
@@ -275,7 +277,7 @@ def test_the_picture_for_other_places_draws_the_same() -> None:
 
 
 def variables(dark: bool) -> dict[str, str]:
-    sheet = (_source.FOLDER / "colours.css").read_text("utf8")
+    sheet = (Path(web.__file__).parent / "shared/colours.css").read_text("utf8")
     block = sheet[sheet.index('html[data-theme="dark"]') :] if dark else sheet
     return dict(re.findall(r"--attn-(\w+): (.*);", block[: block.index("}")]))
 
@@ -360,7 +362,7 @@ def test_a_still_drawing_is_stored_as_its_picture_alone() -> None:
     (style,) = root.iter(f"{SVG}style")
     # all that it looks like is in it, by day and by night
     used = set(re.findall(r"var\((--attn-\w+)", str(style.text)))
-    night = str(style.text).split("prefers-color-scheme: dark")[-1]
+    night = str(style.text).split("prefers-color-scheme:dark")[-1]
     assert used and all(f"{name}:" in str(style.text) for name in used)
     assert f"--attn-key: {variables(dark=True)['key']};" in night
     assert "xmlns='http" in still.svg and "<style>" not in still.svg

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from attnbook import bundles
 from tools import chapters, checks, notebooks
 
 FIRST = 'import attnbook  # missing? In a copy of the book: python -m pip install "."'
@@ -225,35 +226,33 @@ def test_a_stock_control_is_caught(nb, check):
 
 
 def test_stale_copies_are_caught_and_refreshed(nb, check):
-    sources = notebooks.widget_sources()
-    name = sources.classes()[0]
+    name = bundles.classes()[0]
     model = notebooks.models(nb)[notebooks.views(nb)[0]]
     model["state"]["_anywidget_id"] = f"attnbook.web.{name}"
     assert f"copies of {name} are stale" in check(nb)
-    assert notebooks.refresh(nb, sources) == [name]
-    assert sources.stored(name).items() <= model["state"].items()
+    assert notebooks.refresh(nb) == [name]
+    assert bundles.stored(name).items() <= model["state"].items()
     assert check(nb) == ""
 
 
 def test_a_still_drawing_has_the_looks_of_today_and_words_of_its_own(nb, check):
-    sources = notebooks.widget_sources()
     svg = "<svg class='draw-still' aria-label='A box'><style>{}</style><text>a</text></svg>"
     cell = notebooks.code_cells(nb)[0]
     cell.outputs.append(nbformat.v4.new_output("display_data", {notebooks.SVG: svg.format("old")}))
     assert check(nb).endswith("copies of still drawings are stale: make widgets")
-    assert notebooks.refresh(nb, sources) == ["still drawings"]
-    assert cell.outputs[-1].data[notebooks.SVG] == svg.format(sources.still())
+    assert notebooks.refresh(nb) == ["still drawings"]
+    assert cell.outputs[-1].data[notebooks.SVG] == svg.format(bundles.still())
     assert check(nb) == ""
 
 
 def test_refreshing_copies_does_not_overtake_an_edited_text(nb, tmp_path, monkeypatch):
     model = notebooks.models(nb)[notebooks.views(nb)[0]]
-    model["state"]["_anywidget_id"] = f"attnbook.web.{notebooks.widget_sources().classes()[0]}"
+    model["state"]["_anywidget_id"] = f"attnbook.web.{bundles.classes()[0]}"
     path = store(nb, tmp_path)
     before = path.stat().st_mtime_ns
     monkeypatch.setattr(chapters, "BOOK", path.parent)
     chapters.command_widgets()
-    assert notebooks.refresh(notebooks.read(path), notebooks.widget_sources()) == []
+    assert notebooks.refresh(notebooks.read(path)) == []
     assert path.stat().st_mtime_ns == before
 
 

@@ -1,9 +1,7 @@
 """The widgets' Python side: what they refuse, what they send, and their fallbacks."""
 
 import base64
-import importlib.util
 import io
-import json
 import re
 import shutil
 import subprocess
@@ -21,6 +19,7 @@ from matplotlib.patches import Rectangle
 from mpl_toolkits.mplot3d import Axes3D
 from PIL import Image
 
+from attnbook import web
 from attnbook.model.positions import Rotary, sinusoidal
 from attnbook.web import (
     AttentionHeatmap,
@@ -29,10 +28,8 @@ from attnbook.web import (
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
-    _source,
     format_number,
 )
-from attnbook.web._model_widget import ModelWidget
 from attnbook.web.block_diagram.widget import PARTS
 from attnbook.web.rotary_dial.widget import positioned
 from attnbook.web.softmax_temperature.widget import softmax
@@ -45,7 +42,7 @@ from tests.helpers.widgets import (
     each,
 )
 
-FOLDER = Path(_source.__file__).parent
+FOLDER = Path(web.__file__).parent
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     '"quo\'te"',
@@ -369,7 +366,7 @@ def test_javascript_rounds_the_same(tmp_path: Path) -> None:
     numbers += (rng.random(3000) * 10.0 ** rng.integers(-8, 7, 3000)).tolist()
     numbers += np.nextafter(halves[:500], 1e9).tolist()  # and their neighbours
     script = (
-        f"import {{ format }} from '{(FOLDER / 'math.js').as_uri()}';"
+        f"import {{ format }} from '{(FOLDER / 'shared/math.js').as_uri()}';"
         "import { readFileSync } from 'node:fs';"
         "const numbers = readFileSync(0, 'utf8').split('\\n').map(Number);"
         "for (const x of numbers) console.log([0, 1, 2, 3, 4].map((d) => format(x, d)).join(' '));"
@@ -861,102 +858,14 @@ def test_large_maps_have_small_pictures() -> None:
 # ---- sources
 
 
-def test_sources_load_by_file_path() -> None:
-    spec = importlib.util.spec_from_file_location("sources", FOLDER / "_source.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.classes() == sorted(type(widget).__name__ for widget in each())
-    for widget in each():
-        state = widget.get_state()
-        esm, css = module.load(type(widget).__name__)
-        assert (esm, css) == (state["_esm"], state["_css"])
-        stored = module.stored(type(widget).__name__)
-        if isinstance(widget, ModelWidget):  # no weights, nor what reads them
-            esm, left = re.subn(r"(?m)^const ENGINE = .*;$", 'const ENGINE = "";', esm)
-            assert left == 1
-            esm = module._lean(esm)  # of functions that only the worker calls
-        assert stored == {"_anywidget_id": state["_anywidget_id"], "_esm": esm, "_css": css}
-
-
-@pytest.mark.parametrize("name", _source.classes())
-def test_a_source_is_one_module(name: str, tmp_path: Path) -> None:
-    esm, css = _source.load(name)
-    assert esm.rstrip().endswith("export default { render };")
-    workers = [
-        json.loads(text) for text in re.findall(r'^const ENGINE = (".*");$', esm, re.MULTILINE)
-    ]
-    assert len(workers) == ("start(ENGINE)" in esm)  # text that a worker is started with
-    assert not any("export " in text for text in workers)
-    for text in (esm, *workers):
-        assert not re.search(r"^import\b|^\s*//", text, re.MULTILINE)
-        (tmp_path / "module.mjs").write_text(text)
-        # each module in once, no two names alike, nothing taken out of the middle
-        node = shutil.which("node") or "node"
-        subprocess.run([node, "--check", str(tmp_path / "module.mjs")], check=True)
-    assert ".attn " in css and f"/* {name}" not in css
-
-
-def test_both_languages_read_one_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_languages_read_one_list() -> None:
     assert PARTS[0] == "positions" and PARTS[-1] == "scale" and len(PARTS) == 9
     for part in PARTS:
         assert BlockDiagram([RUNS[0], {**RUNS[1], "off": part}]).parts() == [part]
-    (tmp_path / "some.js").write_text('const LISTED = [\n  "a", "b"\n];\nconst OTHER = 1;\n')
-    monkeypatch.setattr(_source, "FOLDER", tmp_path)
-    assert _source.constant("some.js", "LISTED") == ["a", "b"]
-    with pytest.raises(AssertionError, match=r"some\.js writes no list OTHER"):
-        _source.constant("some.js", "OTHER")
-
-
-def test_a_module_travels_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {
-        "some.js": 'import SOURCE from "./deep/worker.js" with { type: "text" };\n'
-        'import { inner } from "./deep/inner.js";\nfunction render() {\n  inner;\n}\n'
-        "const idle = () => {\n  never();\n};\nexport default { render };\n",
-        "deep/worker.js": '// Not this.\nimport { inner } from "./inner.js";\nself.x = inner;\n',
-        "deep/inner.js": 'import { outer } from "../outer.js";\n'
-        'export const inner = "\\"" + outer();\n',
-        "outer.js": "export function outer() {}\nexport async function later() {}\n"
-        "function never() {}\n",
-    }
-    (tmp_path / "deep").mkdir()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(_source, "FOLDER", tmp_path)
-    esm, _ = _source.load("Some")
-    inner = 'const inner = "\\"" + outer();'
-    assert esm.startswith(f"export function outer() {{}}\nexport {inner}\n\nconst SOURCE")
-    assert esm.endswith("\nfunction render() {\ninner;\n}\nexport default { render };\n")
-    text = re.search(r"^const SOURCE = (.*);$", esm, re.MULTILINE)
-    assert text
-    assert json.loads(text[1]) == f"function outer() {{}}\n{inner}\n\nself.x = inner;\n"
-
-
-@pytest.mark.parametrize(
-    ("source", "told"),
-    [
-        ("const idle = () => 1;\n(() => {\n  start();\n})();\n", "(() => {"),
-        ("function idle() {\n  1;\n}\n\n[1, 2].forEach(start);\nlet a;\n", "[1, 2].forEach"),
-        ("const text = `first\n  second`;\n", "const text = `first"),
-    ],
-)
-def test_what_a_source_cannot_be_made_of_is_refused(source: str, told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
-        _source._lean(source)
-    # the function is needed, and what follows it stays
-    needed = f"{source}idle();\n".replace("`first\n  second`", "`first second`")
-    assert _source._lean(needed) == re.sub("(?m)^ +", "", needed)
-
-
-def test_a_shared_style_comes_with_its_module() -> None:
-    shared = _source.tight((FOLDER / "plot.css").read_text("utf8").splitlines()[0])
-    for name in ("BlockDiagram", "LossSurface", "PositionExplorer", "RotaryDial"):
-        assert shared in _source.load(name)[1]
-    assert shared not in _source.load("SoftmaxTemperature")[1]
 
 
 def test_each_file_is_short_and_safe() -> None:
-    for file in FOLDER.rglob("*.js"):
+    for file in {*FOLDER.rglob("*.js")} - {*FOLDER.glob("bundles/*/*")} - {*FOLDER.glob("site/*")}:
         text = file.read_text("utf8")
         lines = text.splitlines()
         assert len(lines) <= 250 and max(map(len, lines)) <= 120, file.name

@@ -199,10 +199,9 @@ def command_claims() -> None:
 
 
 def command_widgets() -> None:
-    sources = notebooks.widget_sources()
     for path in notebooks.every(BOOK):
         nb = notebooks.read(path)
-        if stale := notebooks.refresh(nb, sources):
+        if stale := notebooks.refresh(nb):
             notebooks.amend(path, nb)
             print(f"{path.name}: refreshed {', '.join(stale)}")
 

@@ -127,7 +127,7 @@ def widgets(nb: NotebookNode) -> list[str]:
     stock = {m["model_name"] for m in state.values() if m.get("model_module") != "anywidget"}
     if stock := stock - {"LayoutModel"}:
         found.append(f"stores stock controls, which no page draws: {', '.join(sorted(stock))}")
-    if stale := notebooks.refresh(nb, notebooks.widget_sources()):
+    if stale := notebooks.refresh(nb):
         found.append(f"copies of {', '.join(stale)} are stale: make widgets")
     return found
 

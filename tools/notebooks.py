@@ -13,11 +13,12 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
+from attnbook import bundles
+from attnbook.bundles import STATE, STILL, SVG, VIEW
+from attnbook.files import whole
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
-SVG, STILL = "image/svg+xml", "draw-still"  # a drawing by itself, and its style
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
@@ -37,10 +38,6 @@ def load(path: pathlib.Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-# By its path: where the site is built, the package is not installed.
-whole = load(ROOT / "src" / "attnbook" / "files.py").whole
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
@@ -149,25 +146,20 @@ def widget_class(model: dict) -> str:
     return model["state"].get("_anywidget_id", "").rpartition(".")[2]
 
 
-def widget_sources(root: pathlib.Path = ROOT) -> ModuleType:
-    """The module that knows each widget's files, loaded without importing the package."""
-    return load(root / "src" / "attnbook" / "web" / "_source.py")
-
-
-def refresh(nb: NotebookNode, sources: ModuleType) -> list[str]:
+def refresh(nb: NotebookNode) -> list[str]:
     """Bring stored copies of widget sources up to date; returns the classes that were stale."""
-    known, stale = set(sources.classes()), []
+    known, stale = set(bundles.classes()), []
     for model in models(nb).values():
         name = widget_class(model)
         if name in known:
-            current = sources.stored(name)
+            current = bundles.stored(name)
             if any(model["state"].get(key) != text for key, text in current.items()):
                 model["state"].update(current)
                 stale.append(name)
     for data in (o.get("data", {}) for cell in code_cells(nb) for o in cell.outputs):
         svg = data.get(SVG, "")
         if STILL in svg:
-            data[SVG] = STYLE.sub(lambda _: f"<style>{sources.still()}</style>", svg, count=1)
+            data[SVG] = STYLE.sub(lambda _: f"<style>{bundles.still()}</style>", svg, count=1)
             stale += ["still drawings"] * (data[SVG] != svg)
     return list(dict.fromkeys(stale))
 
@@ -179,7 +171,7 @@ def settle(nb: NotebookNode, stem: str) -> NotebookNode:
     """The executed notebook with nothing in it that would differ the next time."""
     nb = settle_models(nb, stem)
     nb = settle_bertviz(nb, stem)
-    refresh(nb, widget_sources())  # a kernel sends more of a source than is stored
+    refresh(nb)  # a kernel sends more of a source than is stored
     settle_cells(nb)
     fold(nb)
     nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from attnbook import bundles
 from attnbook.show.drawing import BIG, SMALL, TEXT, Box, Part, Stroke, Words, dial
 from attnbook.show.lettering import text_width
 from attnbook.show.picture import Picture
-from attnbook.web import _source
 from tools.notebooks import ROOT
 
 FIGURES = ROOT / "book/figures"
@@ -161,7 +161,7 @@ def road() -> str:
     alt = "The road: " + "; ".join(f"{n}. {s[1]}, {s[2]}" for n, s in enumerate(STOPS, 1)) + "."
     number = ".draw-picture .draw-number { rx: 10px; fill: var(--attn-page); stroke-width: 1.5; }\n"
     ET.register_namespace("", SVG)
-    root = ET.fromstring(picture.svg(alt, _source.still() + number))
+    root = ET.fromstring(picture.svg(alt, bundles.still() + number))
     root.set("role", "group")  # in a picture no link could be reached
     for n, (chapter, _, _) in enumerate(STOPS):
         (group,) = root.iterfind(f".//*[@data-part='stop-{n}']")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
-from attnbook.web import _source
+from attnbook import bundles
 from tests.browser.widget_pages import render, settle
 from tests.helpers.repeats import repeats
 from tests.helpers.widgets import each
@@ -27,8 +27,8 @@ def test_a_widget_looks_the_same_beside_all_others(browser: Browser, width: int)
         page.add_style_tag(content=STILL)
         settle(page, 2)
         page.evaluate(f"globalThis.looks = {LOOKS}, globalThis.alone = looks(), 0")
-        others = {name for name in _source.classes() if name != type(widget).__name__}
-        page.add_style_tag(content="\n".join(_source.load(name)[1] for name in sorted(others)))
+        others = {name for name in bundles.classes() if name != type(widget).__name__}
+        page.add_style_tag(content="\n".join(bundles.load(name)[1] for name in sorted(others)))
         settle(page, 2)
         assert page.evaluate("alone.length") > 1000
         changed[type(widget).__name__] = page.evaluate(

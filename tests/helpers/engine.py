@@ -11,10 +11,10 @@ import numpy as np
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from attnbook import web
 from attnbook.model.config import TransformerConfig
-from attnbook.web import _source
 
-ENGINE = Path(_source.__file__).parent / "engine"
+ENGINE = Path(web.__file__).parent / "engine"
 SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
 # What the bench shows of a place, as its module computes it.
 LIVE = """

@@ -11,12 +11,12 @@ import yaml
 from filelock import FileLock
 from ipywidgets.embed import dependency_state
 
+from attnbook.bundles import STATE
 from tools import site, suite
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = "https://github.com/someone/a-fork"
 PUBLISHED = "https://someone.github.io/a-fork"
-STATE = "application/vnd.jupyter.widget-state+json"
 
 
 def build_book(

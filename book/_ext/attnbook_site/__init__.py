@@ -19,8 +19,12 @@ import hashlib
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from .places import EXT
+
+# isort: split
+from attnbook import bundles
+
 from . import bertviz, door, figures, fonts, math, repository, styles, theme, weights, widgets
-from .places import EXT, WIDGETS
 
 PARTS = (theme, repository, door, math, widgets, weights, bertviz, figures, fonts)
 # When all pages are written, in this order: `fonts` cuts what is in place by then, the theme's
@@ -31,7 +35,7 @@ FINISH = (door.finish, math.finish, theme.finish, fonts.finish, styles.finish)
 def note_sources(app: Sphinx, config: Config) -> None:
     """Build every page anew when this extension or a widget has changed."""
     digest = hashlib.sha256()
-    for folder in (EXT, WIDGETS):
+    for folder in (EXT, bundles.FOLDER):
         for file in sorted(folder.rglob("*.*")):
             if file.suffix in (".py", ".js", ".cjs", ".css", ".html"):
                 digest.update(file.read_bytes())

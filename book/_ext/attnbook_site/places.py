@@ -1,10 +1,13 @@
-"""Where things are: this extension, the book, the package's widgets and weights, what npm
-brought."""
+"""Where things are: this extension, the book, the package, its weights, what npm brought."""
 
+import sys
 from pathlib import Path
 
 EXT = Path(__file__).resolve().parents[1]
 BOOK = EXT.parent
-WIDGETS = BOOK.parent / "src/attnbook/web"
-WEIGHTS = BOOK.parent / "src/attnbook/weights"
+SOURCES = BOOK.parent / "src"
+WEIGHTS = SOURCES / "attnbook/weights"
 NPM = BOOK.parent / "node_modules"
+
+# Where the book is built, the package is not installed: what needs no PyTorch is read from here.
+sys.path.insert(0, str(SOURCES))

@@ -7,8 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
+from attnbook.bundles import STATE, VIEW
 
 # What the page does not need: the sources are shared files, the rest is layout for a kernel.
 NOT_ON_A_PAGE = {"_esm", "_css", "layout", "tabbable", "tooltip", "_dom_classes"}

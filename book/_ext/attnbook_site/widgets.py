@@ -15,10 +15,9 @@ puts a chapter's widget on another page.
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable
-from functools import partial
 from html import escape
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,14 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
+from attnbook import bundles
+from attnbook.bundles import STATE, STILL, SVG, VIEW
+
 from . import stored
-from .places import EXT, WIDGETS
-from .stored import STATE, VIEW, NotStoredError, StoredWidget
+from .stored import NotStoredError, StoredWidget
 
 LOGGER = logging.getLogger(__name__)
-RUNTIME, LATE = "static-widgets.js", "late-scripts.js"
-SVG, STILL = "image/svg+xml", "draw-still"  # how a drawing without steps is stored
+RUNTIME = "static-widgets.js"
 VIEW_START = '<div class="widget-view"'
 
 
@@ -133,34 +133,21 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
     raise nodes.SkipNode
 
 
-class Shared:
-    """The scripts of one build: one for each widget class, shared by all pages."""
-
-    def __init__(self) -> None:
-        self.sources: dict[str, tuple[str, str]] = {}
-        file = WIDGETS / "_source.py"
-        if file.is_file():
-            spec = spec_from_file_location("attnbook_widget_sources", file)
-            assert spec and spec.loader
-            package = module_from_spec(spec)
-            spec.loader.exec_module(package)
-            self.sources = {name: package.load(name) for name in package.classes()}
-
-    def write(self, widget: StoredWidget, out: Path) -> str:
-        """Write the class's script; returns its address below `_static`."""
-        name, address = widget.class_name, f"widgets/{widget.class_name}.js"
-        # A class that a chapter defines itself has its own source.
-        esm, css = self.sources.get(name, widget.sources)
-        source = script_json({"esm": esm, "css": css})
-        text = f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
-        file = out / "_static" / address
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return address
+def write(widget: StoredWidget, out: Path) -> str:
+    """Write the script of the widget's class, which all pages share; returns its address below
+    `_static`."""
+    name, address = widget.class_name, f"widgets/{widget.class_name}.js"
+    # A class that a chapter defines itself has its own source.
+    esm, css = bundles.load(name) if name in bundles.classes() else widget.sources
+    source = script_json({"esm": esm, "css": css})
+    text = f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
+    file = out / "_static" / address
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return address
 
 
 def add_to_page(
-    shared: Shared,
     app: Sphinx,
     pagename: str,
     templatename: str,
@@ -181,7 +168,7 @@ def add_to_page(
     context["body"] = context["body"].replace(VIEW_START, script + VIEW_START, 1)
     classes = {widget.class_name: widget for widget in widgets.values()}
     for _, widget in sorted(classes.items()):
-        app.add_js_file(shared.write(widget, Path(app.outdir)))
+        app.add_js_file(write(widget, Path(app.outdir)))
     app.add_js_file(RUNTIME)
 
 
@@ -194,26 +181,21 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def placed(script: str) -> Callable[[Sphinx], None]:
-    """Puts a script in place before pages are written, so that its address carries a checksum.
-
-    Before it stands what fetches scripts late, in the same file, as one request more takes longer.
-    """
+    """Puts a script in place before pages are written, so that its address carries a checksum."""
 
     def place(app: Sphinx) -> None:
         if app.builder.format == "html":
             static = Path(app.outdir) / "_static"
             static.mkdir(parents=True, exist_ok=True)
-            text = "".join((EXT / name).read_text("utf-8") for name in (LATE, script))
-            (static / script).write_text(text, encoding="utf-8")
+            shutil.copy(bundles.FOLDER / "site" / script, static)
 
     return place
 
 
 def setup(app: Sphinx) -> None:
-    shared = Shared()
     app.add_node(WidgetView, html=(visit, None))
     app.add_directive("widget", WidgetDirective)
     app.add_post_transform(StoredViews)
     app.connect("config-inited", configure)
     app.connect("builder-inited", placed(RUNTIME))
-    app.connect("html-page-context", partial(add_to_page, shared), priority=850)
+    app.connect("html-page-context", add_to_page, priority=850)

@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from attnbook.web import _source
+from attnbook import bundles
 
 MAX_BYTES = 1_000_000
 
@@ -96,7 +96,7 @@ class Widget(anywidget.AnyWidget):
 
     @traitlets.default("name")
     def _name(self) -> str:
-        kind = _source.stem(type(self).__name__).replace("_", "-")
+        kind = bundles.stem(type(self).__name__).replace("_", "-")
         return f"{kind}-{hashlib.sha256(self.content()).hexdigest()[:8]}"
 
     @traitlets.validate("name")

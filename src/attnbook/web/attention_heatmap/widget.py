@@ -9,7 +9,7 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import (
     Widget,
     WidgetError,
@@ -63,7 +63,7 @@ class AttentionHeatmap(Widget):
     axis `compare`) and `stretch` follow the reader where there is a kernel, and set what is shown.
     """
 
-    _esm, _css = _source.load("AttentionHeatmap")
+    _esm, _css = bundles.load("AttentionHeatmap")
 
     weights = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes)
     other = traitlets.Instance(np.ndarray, allow_none=True).tag(sync=True, to_json=_to_bytes)

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.show.plots import INK, ROLES
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens, format_number, short
 from attnbook.web.softmax_temperature.widget import softmax
 
@@ -64,7 +64,7 @@ class AttentionSheet(Widget):
     Source: Vaswani et al. 2017, section 3.2.1.
     """
 
-    _esm, _css = _source.load("AttentionSheet")
+    _esm, _css = bundles.load("AttentionSheet")
 
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
     x = traitlets.List().tag(sync=True)

@@ -1,14 +1,11 @@
 // BlockDiagram: encoder and decoder block, whose parts switch to the run of a model trained without them.
+import PARTS from "./parts.json" with { type: "json" };
 import { format } from "../shared/math.js";
 import { axis, curve, plot, trace } from "../shared/plot.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { drawWires, makeDiagram, markOff } from "./diagram.js";
 import { translation } from "./translations.js";
 
-// Python reads this list, and a link holds a part as its number here.
-const PARTS = [
-  "positions", "self-attention", "mask", "cross-attention", "residual", "norm", "feed-forward", "heads", "scale"
-];
 const NAMES = {
   "": "Whole model", mask: "Without the mask", residual: "Without residual connections", norm: "Without layer norm",
   scale: "Without the scale 1/√(d/h)",

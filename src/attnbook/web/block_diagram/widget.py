@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import (
     Widget,
     WidgetError,
@@ -19,7 +20,7 @@ from attnbook.web._widget import (
     format_number,
 )
 
-PARTS = tuple(_source.constant("block_diagram/widget.js", "PARTS"))
+PARTS = tuple(json.loads(Path(__file__).with_name("parts.json").read_text("utf-8")))
 KEYS = ("off", "steps", "loss", "exact", "translations")
 RUNS = ("runs", "dicts, the whole model's first")
 
@@ -50,7 +51,7 @@ class BlockDiagram(Widget):
     Source: Vaswani et al. 2017, figure 1.
     """
 
-    _esm, _css = _source.load("BlockDiagram")
+    _esm, _css = bundles.load("BlockDiagram")
 
     runs = traitlets.List().tag(sync=True)
     norm = traitlets.Unicode("pre").tag(sync=True)

@@ -1,19 +1,11 @@
 // What writing one token costs, and how numbers of any size are written. No DOM, so that Node tests import this file as
 // it is.
+import LISTS from "./lists.json" with { type: "json" };
 import { format, grouped } from "../shared/math.js";
 
-// Python reads these lists: what can be chosen, and the largest n, n_layers and batch.
-const WIDTHS = [
-  64, 128, 256, 384, 512, 576, 768, 1024, 1280, 1600, 2048, 3072, 4096, 5120, 6144, 8192, 12288, 16384
-];
-const MOST = [131072, 128, 1024];
-const BYTES = [1, 2, 4];
-const CHARTS = ["operations", "memory", "time"];
-const SPANS = [9, 16, 9, 14]; // powers of ten: operations a second, bytes a second
-const SIZES = ["d_model", "n_layers", "n_heads", "n_kv_heads", "size"];
-const COUNTS = ["", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion"];
+// The largest n, n_layers and batch are MOST; SPANS are powers of ten: operations a second, bytes a second.
+const { WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES, COUNTS, STORE } = LISTS;
 const SHORT = ["", " k", " M", " G", " T", " P"];
-const STORE = [" bytes", " kB", " MB", " GB", " TB", " PB"];
 export { BYTES, CHARTS, COUNTS, MOST, SHORT, SIZES, SPANS, WIDTHS };
 
 // Twins of `costs.step_cost` and its `seconds`.

@@ -1,22 +1,22 @@
 """CostCalculator: what writing one token takes, by the sizes of a model and a machine's speeds."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.model.costs import StepCost, step_cost
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_list, format_number
 
-WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES = (
-    _source.constant("cost_calculator/costs.js", name)
-    for name in ("WIDTHS", "MOST", "BYTES", "CHARTS", "SPANS", "SIZES")
-)
-COUNTS, STORE = (_source.constant("cost_calculator/costs.js", name) for name in ("COUNTS", "STORE"))
+LISTS = json.loads(Path(__file__).with_name("lists.json").read_text("utf-8"))
+WIDTHS, MOST, BYTES, CHARTS = (LISTS[name] for name in ("WIDTHS", "MOST", "BYTES", "CHARTS"))
+SPANS, SIZES, COUNTS, STORE = (LISTS[name] for name in ("SPANS", "SIZES", "COUNTS", "STORE"))
 LEAST_HEAD = 8  # numbers of a head
 POINT = {"n": int, "batch": int, "cache": bool, "operations": float, "bytes": float}
 POINT |= {"seconds": float}
@@ -61,7 +61,7 @@ class CostCalculator(Widget):
     speed follow the reader where there is a kernel, and set what is shown.
     """
 
-    _esm, _css = _source.load("CostCalculator")
+    _esm, _css = bundles.load("CostCalculator")
 
     models = traitlets.List(traitlets.Dict()).tag(sync=True)  # a page sorts what a Dict holds
     machines = traitlets.List(traitlets.Dict()).tag(sync=True)

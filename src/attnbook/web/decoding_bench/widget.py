@@ -13,11 +13,11 @@ import traitlets
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from attnbook import bundles
 from attnbook.model.decoding import pick
 from attnbook.model.sampling import Sampling, draw, uniform
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, format_number, short
 from attnbook.web.playground.widget import token_name
 
@@ -76,7 +76,7 @@ class DecodingBench(Widget):
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p), Nguyen et al. 2025 (min-p).
     """
 
-    _esm, _css = _source.load("DecodingBench")
+    _esm, _css = bundles.load("DecodingBench")
 
     prompt = traitlets.List(traitlets.Unicode()).tag(sync=True)  # its tokens, as they are shown
     tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)  # that the tree speaks of

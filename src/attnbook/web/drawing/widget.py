@@ -10,10 +10,10 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.show.drawing import WIDTH, Arrow, Part, column, heading
 from attnbook.show.picture import Picture
 from attnbook.show.plots import INK, ROLES
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_list, check_size
 
 STAGE = 400  # units: what a phone shows at once, with caption and controls below
@@ -59,7 +59,7 @@ class Drawing(Widget):
             parts that a step shows are higher than the window.
     """
 
-    _esm, _css = _source.load("Drawing")
+    _esm, _css = bundles.load("Drawing")
 
     svg = traitlets.Unicode().tag(sync=True)
     window = traitlets.Int(STAGE).tag(sync=True)
@@ -136,9 +136,9 @@ class Drawing(Widget):
         if bundle is None or self.steps:
             return bundle
         whole = column(heading(self.title), self.body, gap=12) if self.title else self.body
-        svg = Picture(whole, *self.arrows).svg(self.alt, _source.still())
+        svg = Picture(whole, *self.arrows).svg(self.alt, bundles.still())
         forms = ("image/png", "text/plain")  # for where no SVG is shown
-        return {"image/svg+xml": svg, **{form: bundle[0][form] for form in forms}}, {}
+        return {bundles.SVG: svg, **{form: bundle[0][form] for form in forms}}, {}
 
     def summary(self) -> str:
         walk = f", {len(self.steps)} steps" if self.steps else ""

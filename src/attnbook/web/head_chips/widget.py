@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import Widget, WidgetError, as_array, as_list, check_size
 
 MOST = 8  # heads: each set of them is stored
@@ -41,7 +41,7 @@ class HeadChips(Widget):
             its range; later, if `steps`, `losses` or `scores` are changed.
     """
 
-    _esm, _css = _source.load("HeadChips")
+    _esm, _css = bundles.load("HeadChips")
 
     steps = traitlets.List(traitlets.Int()).tag(sync=True)
     losses = traitlets.List(traitlets.Float()).tag(sync=True)

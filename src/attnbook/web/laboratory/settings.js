@@ -1,20 +1,5 @@
-// What can be set in the laboratory: name, label, what it may be, where it starts. Python reads the same list.
-const CHOICES = [
-  ["task", "task", ["sort", "reverse", "copy", "add", "add_reversed", "words", "text"], "sort"],
-  ["n_layers", "layers", [1, 2, 3, 4], 2],
-  ["d_model", "d_model", [16, 32, 64], 32],
-  ["n_heads", "heads", [1, 2, 4, 8], 4],
-  ["positions", "positions", ["none", "learned", "sinusoidal", "rotary", "alibi"], "learned"],
-  ["norm", "norm", ["pre", "post", "none"], "pre"],
-  ["residual", "residual connections", [0, 1], 1],
-  ["causal", "causal mask", [0, 1], 1],
-  ["network", "feed-forward network", [0, 1], 1],
-  ["activation", "activation", ["relu", "gelu_tanh"], "relu"],
-  ["lr", "learning rate", [0.0003, 0.001, 0.003, 0.01, 0.03], 0.01],
-  ["batch", "rows a step", [8, 16, 32, 64], 32],
-  ["steps", "steps", [100, 200, 400, 600, 1000, 2000], 400],
-  ["seed", "seed", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 1]
-];
+// What can be set in the laboratory.
+import CHOICES from "./choices.json" with { type: "json" };
 
 export const choices = CHOICES.map(([name, label, values, start]) => ({ name, label, values, start }));
 export const TASKS = {

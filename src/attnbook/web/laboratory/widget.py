@@ -1,6 +1,8 @@
 """Laboratory: a small Transformer that trains in the page, with the parts that one chooses."""
 
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,13 +10,15 @@ import traitlets
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.text.number_words import number_pair
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_tokens, check_size
 
 CHOICES = {
     name: (label, values, start)
-    for name, label, values, start in _source.constant("laboratory/settings.js", "CHOICES")
+    for name, label, values, start in json.loads(
+        Path(__file__).with_name("choices.json").read_text("utf-8")
+    )
 }
 LARGEST = 999  # number whose words are translated
 LEAST, LONGEST = 200, 20_000  # characters of a text
@@ -66,7 +70,7 @@ class Laboratory(Widget):
     Source: Loshchilov and Hutter 2019 (AdamW).
     """
 
-    _esm, _css = _source.load("Laboratory")
+    _esm, _css = bundles.load("Laboratory")
 
     settings = traitlets.Dict().tag(sync=True)
     runs = traitlets.List(traitlets.Dict()).tag(sync=True)

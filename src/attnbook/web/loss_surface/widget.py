@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens
 
 MOST, LONGEST = 3, 41  # surfaces, points a side
@@ -44,7 +44,7 @@ class LossSurface(Widget):
     Source: Li et al. 2018, section 4.
     """
 
-    _esm, _css = _source.load("LossSurface")
+    _esm, _css = bundles.load("LossSurface")
 
     surfaces = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes)
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)

@@ -9,9 +9,9 @@ import torch
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.model.bert import Bert
 from attnbook.model.recording import recorded
-from attnbook.web import _source
 from attnbook.web._model_widget import ModelWidget, brief
 from attnbook.web._widget import WidgetError, as_list, format_number, short
 
@@ -45,7 +45,7 @@ class MaskedWords(ModelWidget):
     Source: Devlin et al. 2019, section 3.1.
     """
 
-    _esm, _css = _source.load("MaskedWords")
+    _esm, _css = bundles.load("MaskedWords")
     kind = Bert
 
     lowercase = traitlets.Bool(True).tag(sync=True)

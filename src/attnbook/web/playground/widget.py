@@ -12,10 +12,10 @@ import traitlets
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from attnbook import bundles
 from attnbook.model import sampling
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
-from attnbook.web import _source
 from attnbook.web._model_widget import ModelWidget, brief
 from attnbook.web._widget import WidgetError, as_list, format_number, short
 
@@ -57,7 +57,7 @@ class Playground(ModelWidget):
     al. 2025 (min-p).
     """
 
-    _esm, _css = _source.load("Playground")
+    _esm, _css = bundles.load("Playground")
     kind = TransformerDecoder
 
     written = traitlets.List(traitlets.Int()).tag(sync=True)

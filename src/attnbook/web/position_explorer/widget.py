@@ -7,8 +7,8 @@ import traitlets
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.model.positions import sinusoidal
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError
 
 MAX_SIDE = 512
@@ -39,7 +39,7 @@ class PositionExplorer(Widget):
     Source: Vaswani et al. 2017, section 3.5.
     """
 
-    _esm, _css = _source.load("PositionExplorer")
+    _esm, _css = bundles.load("PositionExplorer")
 
     d_model = traitlets.Int(64).tag(sync=True)
     max_len = traitlets.Int(128).tag(sync=True)

@@ -10,7 +10,7 @@ from typing import Any
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, check_size, short
 
 
@@ -52,7 +52,7 @@ class Quiz(Widget):
             neither one text nor one for each.
     """
 
-    _esm, _css = _source.load("Quiz")
+    _esm, _css = bundles.load("Quiz")
 
     questions = traitlets.List(traitlets.Dict()).tag(sync=True)
     at = traitlets.Int(0).tag(sync=True)

@@ -1,4 +1,5 @@
 // RotaryDial: a query and a key in the plane, changed by their positions, and their score by distance.
+import MODES from "./modes.json" with { type: "json" };
 import { format, within } from "../shared/math.js";
 import { playing } from "../shared/play.js";
 import { slider } from "../shared/plot.js";
@@ -8,7 +9,6 @@ import { clip, degrees, LAST, largestScore, rounded, scoreWritten } from "./numb
 import { makePlane, makeScores } from "./view.js";
 
 const PACE = 450; // milliseconds a position
-const MODES = ["rotate", "add"]; // Python reads this list, and a link holds a mode as its number here
 const STEPS = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
 
 // What all pairs of positions at the present distance score.

@@ -1,19 +1,21 @@
 """RotaryDial: a query and a key turned by their positions, whose score then knows only i - j."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
+from attnbook import bundles
 from attnbook.show.plots import ROLES
-from attnbook.web import _source
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens
 
 LAST = 64  # positions 0..64
 LONGEST = 2.0  # of q and k: the plane ends there
-MODES = tuple(_source.constant("rotary_dial/widget.js", "MODES"))
+MODES = tuple(json.loads(Path(__file__).with_name("modes.json").read_text("utf-8")))
 LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -53,7 +55,7 @@ class RotaryDial(Widget):
     Source: Su et al. 2021, section 3.2.1; Vaswani et al. 2017, section 3.5.
     """
 
-    _esm, _css = _source.load("RotaryDial")
+    _esm, _css = bundles.load("RotaryDial")
 
     q = traitlets.List().tag(sync=True)
     k = traitlets.List().tag(sync=True)

@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 from matplotlib.figure import Figure
 
-from attnbook.web import _source
+from attnbook import bundles
 from attnbook.web._widget import (
     Widget,
     WidgetError,
@@ -70,7 +70,7 @@ class SoftmaxTemperature(Widget):
     is shown.
     """
 
-    _esm, _css = _source.load("SoftmaxTemperature")
+    _esm, _css = bundles.load("SoftmaxTemperature")
 
     logits = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes, from_json=_from_bytes)
     labels = traitlets.List(traitlets.Unicode()).tag(sync=True)

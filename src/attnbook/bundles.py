@@ -1,0 +1,47 @@
+"""What pages run, as `tools/bundle.mjs` made it, and the names under which notebooks keep it.
+
+Standard library only: the book is built where no PyTorch is.
+"""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "web" / "bundles"
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+SVG, STILL = "image/svg+xml", "draw-still"  # of a drawing without steps: its form, its class
+
+
+def classes() -> list[str]:
+    """Names of the widget classes that have sources: `["AttentionHeatmap", ...]`."""
+    return sorted(file.stem for file in FOLDER.glob("widgets/*.css"))
+
+
+def stem(name: str) -> str:
+    """The folder of widget class `name`: `attention_heatmap`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def load(name: str) -> tuple[str, str]:
+    """ES module and stylesheet of widget class `name`."""
+    return _text(f"widgets/{name}.js"), _text(f"widgets/{name}.css")
+
+
+def stored(name: str) -> dict[str, str]:
+    """What a notebook stores of widget class `name` with each state: where it is, its sources.
+
+    The model's worker stays out, as its weights do: a kernel that sends them brings it along.
+    """
+    esm, css = load(name)
+    if (FOLDER / f"widgets/{name}.stored.js").is_file():
+        esm = _text(f"widgets/{name}.stored.js")
+    return {"_anywidget_id": f"attnbook.web.{stem(name)}.widget.{name}", "_esm": esm, "_css": css}
+
+
+def still() -> str:
+    """The stylesheet of a drawing by itself."""
+    return _text("still.css")
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text("utf-8")

@@ -1,0 +1,163 @@
+// Draws a notebook's stored widgets without a kernel: each view gets an anywidget-like model with
+// the stored state. A widget's source is registered by one classic script per class
+// (`attnbookWidgets`), since a page opened as a file may not import a module of its own folder.
+// All this stands in the page's head, and each view ends in a call of `attnbookDraw`: the first
+// is drawn when the parser has got there, not when the rest of a long chapter has come and been set.
+import { load as fetchScript, offer } from "./late-scripts.js";
+
+const KIND = "application/vnd.jupyter.widget-";
+
+const bytes = (text) => {
+  if (Uint8Array.fromBase64) return new DataView(Uint8Array.fromBase64(text).buffer); // ten times as fast
+  const raw = atob(text);
+  const view = new DataView(new ArrayBuffer(raw.length));
+  for (let i = 0; i < raw.length; i++) view.setUint8(i, raw.charCodeAt(i));
+  return view;
+};
+
+// Weights that a widget asks its kernel for by a message: here one script has them, fetched only then.
+const weights = new Map();
+async function fetchWeights(name) {
+  const text = () => globalThis.attnbookWeights?.[name];
+  if (!text()) await fetchScript(`weights/${name}.js`, text);
+  if (!weights.has(name)) weights.set(name, bytes(text()));
+  return weights.get(name);
+}
+
+class Model {
+  #state;
+  #listeners = new Map();
+
+  constructor({ state, buffers = [] }) {
+    this.#state = { ...state };
+    for (const { path, data } of buffers) {
+      const parent = path.slice(0, -1).reduce((part, key) => part[key], this.#state);
+      parent[path[path.length - 1]] = bytes(data);
+    }
+  }
+  get(name) {
+    return this.#state[name];
+  }
+  set(name, value) {
+    const changes = typeof name === "object" ? name : { [name]: value };
+    const changed = Object.keys(changes).filter((key) => this.#state[key] !== changes[key]);
+    for (const key of changed) this.#state[key] = changes[key];
+    for (const key of changed) this.#fire(`change:${key}`, this, changes[key]);
+    if (changed.length) this.#fire("change", this);
+  }
+  save_changes() {}
+  send({ weights: name } = {}) {
+    if (!name) return;
+    fetchWeights(name).then(
+      (view) => this.#fire("msg:custom", { weights: name }, [view]),
+      ({ message }) => this.#fire("msg:custom", { weights: name, error: message }, []),
+    );
+  }
+  on(names, listener) {
+    for (const name of names.split(/\s+/)) {
+      if (!this.#listeners.has(name)) this.#listeners.set(name, new Set());
+      this.#listeners.get(name).add(listener);
+    }
+  }
+  off(names, listener) {
+    for (const name of names ? names.split(/\s+/) : [...this.#listeners.keys()]) {
+      if (listener) this.#listeners.get(name)?.delete(listener);
+      else this.#listeners.delete(name);
+    }
+  }
+  #fire(name, ...details) {
+    for (const listener of [...(this.#listeners.get(name) ?? [])]) listener(...details);
+  }
+}
+
+const sourceOf = (name) => globalThis.attnbookWidgets?.[name];
+const modules = new Map();
+function definition(name) {
+  if (!modules.has(name)) {
+    modules.set(name, load(name));
+    modules.get(name).catch(() => sourceOf(name) || modules.delete(name));
+  }
+  return modules.get(name);
+}
+async function load(name) {
+  if (!sourceOf(name)) await fetchScript(`widgets/${name}.js`, () => sourceOf(name));
+  const source = sourceOf(name);
+  const style = document.createElement("style");
+  style.textContent = source.css;
+  document.head.append(style);
+  const address = URL.createObjectURL(new Blob([source.esm], { type: "text/javascript" }));
+  try {
+    const { default: exported } = await import(address);
+    return typeof exported === "function" ? await exported() : exported;
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+// Now, so that drawing waits for no import, and a style meets no elements to look through yet.
+// What goes wrong is said where the widget should be.
+for (const name of Object.keys(globalThis.attnbookWidgets ?? {})) definition(name).catch(() => {});
+
+let records; // stand before the first view
+const recordOf = (id) =>
+  (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`).textContent)
+    .state)[id];
+const models = new Map(); // views of one model move together
+async function modelOf(id, widget) {
+  if (!models.has(id)) {
+    const model = new Model(recordOf(id));
+    models.set(id, Promise.resolve(widget.initialize?.({ model })).then(() => model));
+  }
+  return models.get(id);
+}
+
+// In place of a widget that cannot start: what happened, and the stored picture.
+function apology(host, error) {
+  console.warn("attnbook:", error);
+  const note = document.createElement("p");
+  note.className = "widget-failed";
+  note.setAttribute("role", "status");
+  const reason = error instanceof Error ? error.message : String(error);
+  note.textContent =
+    "This interactive figure could not start in your browser, so here is a picture of it. " +
+    (error?.lost ? "" : "Reloading the page or a newer browser may help. ") +
+    `(The browser says: ${reason})`;
+  const spare = document.createElement("div");
+  spare.innerHTML = host.querySelector("noscript")?.textContent ?? "";
+  return [note, ...spare.childNodes];
+}
+
+async function show(host, instead = []) {
+  const el = document.createElement("div");
+  el.className = "attnbook-widget";
+  el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
+  const clear = () => instead.forEach((node) => node.remove());
+  try {
+    const view = host.querySelector(`script[type="${KIND}view+json"]`);
+    const { model_id: id } = JSON.parse(view.textContent);
+    if (!recordOf(id)) throw new Error("its stored state is not on this page");
+    const widget = await definition(host.dataset.widget);
+    const model = await modelOf(id, widget);
+    clear();
+    host.append(el);
+    await widget.render({ model, el });
+  } catch (error) {
+    clear();
+    el.remove();
+    const [note, ...picture] = apology(host, error);
+    host.append(note, ...picture);
+    if (error?.lost) offer(note, () => show(host, [note, ...picture]));
+  }
+  host.dataset.ready = "";
+}
+
+// The first at once. The rest follow when the page is whole, as each makes the browser lay out all
+// there is, and one after the other, so that one can use the first meanwhile. A link to a widget's
+// state scrolls there, which needs the whole page, too.
+const whole = new Promise((done) => addEventListener("DOMContentLoaded", done));
+let last = location.hash.startsWith("#w.") ? whole : Promise.resolve();
+globalThis.attnbookDraw = () => {
+  const host = document.currentScript.parentElement;
+  const pause = () => new Promise((done) => setTimeout(done));
+  last = last.then(() => show(host)).then(() => whole).then(pause);
+};

@@ -1,0 +1,88 @@
+"""The bundles of what pages run: made of the sources as they are, and read without PyTorch."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attnbook import bundles
+from attnbook.web._model_widget import ModelWidget
+from tests.helpers.widgets import each
+from tools.notebooks import ROOT
+
+NODE = shutil.which("node") or "node"
+SHARED = bundles.FOLDER.parent / "shared"
+CLASSES = bundles.classes()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    every = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in every}
+
+
+def test_the_bundles_are_those_of_the_sources(tmp_path: Path) -> None:
+    subprocess.run([NODE, str(ROOT / "tools/bundle.mjs"), str(tmp_path)], check=True)
+    here, made = files(bundles.FOLDER), files(tmp_path)
+    assert {*here} == {*made}
+    assert [name for name in made if made[name] != here[name]] == [], "run make widgets"
+
+
+def test_a_widget_sends_its_bundle_and_a_notebook_stores_no_model() -> None:
+    assert sorted(type(widget).__name__ for widget in each()) == CLASSES
+    serving = "globalThis.onmessage="  # the worker's side
+    for widget in each():
+        name, state = type(widget).__name__, widget.get_state()
+        esm, css = bundles.load(name)
+        assert (esm, css) == (state["_esm"], state["_css"])
+        kept = bundles.stored(name)
+        assert (kept["_anywidget_id"], kept["_css"]) == (state["_anywidget_id"], css)
+        if isinstance(widget, ModelWidget):  # no weights, nor what reads them
+            assert serving in esm and serving not in kept["_esm"]
+            assert len(kept["_esm"]) < len(esm) - 10_000
+        else:
+            assert kept["_esm"] == esm
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_widget_is_one_module(name: str, tmp_path: Path) -> None:
+    esm, css = bundles.load(name)
+    for text in (esm, bundles.stored(name)["_esm"]):
+        # Of this module alone: a worker's text in it is a classic script.
+        assert re.findall(r"\bexport ?[{*]|\bimport ?[{*\"]", text) == ["export{"]
+        (tmp_path / "module.mjs").write_text(text, "utf-8")
+        subprocess.run([NODE, "--check", str(tmp_path / "module.mjs")], check=True)
+    assert ".attn " in css and "@import" not in css
+
+
+@pytest.mark.parametrize("name", ["static-widgets", "bertviz-views"])
+def test_a_script_of_the_site_is_classic(name: str, tmp_path: Path) -> None:
+    text = (bundles.FOLDER / f"site/{name}.js").read_text("utf-8")
+    assert text.startswith("(()=>{")  # it leaves no name to the page
+    (tmp_path / "script.cjs").write_text(text, "utf-8")
+    subprocess.run([NODE, "--check", str(tmp_path / "script.cjs")], check=True)
+
+
+def test_a_shared_style_comes_where_it_is_used() -> None:
+    styled = {name for name in CLASSES if ".attn-slider{" in bundles.load(name)[1]}
+    assert {name for name in CLASSES if '"attn-slider"' in bundles.load(name)[0]} < styled
+    assert {"BlockDiagram", "Playground"} < styled < {*CLASSES}
+
+
+def test_a_still_drawing_in_a_file_follows_the_systems_theme() -> None:
+    dark = re.search(r'html\[data-theme="dark"\][^{]*\{(.*?)\}', colours(), re.DOTALL)
+    assert dark
+    _, *rules = bundles.still().split("@media(prefers-color-scheme:dark){svg:root{")
+    for line in dark[1].split(";"):
+        assert line.strip() in rules[-1]
+
+
+def colours() -> str:
+    return (SHARED / "colours.css").read_text("utf-8")
+
+
+def test_bundles_are_read_where_no_torch_is() -> None:
+    script = "import sys, attnbook.bundles, tools.chapters; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
