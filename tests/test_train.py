@@ -247,7 +247,7 @@ def test_a_seed_chooses_weights_and_what_is_read(tiny):
 
 
 def test_two_processes_in_parts_give_the_losses_of_one(tiny):
-    command = ["-m", "attnbook.learn.engine", str(tiny), "--set", "train.accumulate=2"]
+    command = ["-m", "attnbook.train", str(tiny), "--set", "train.accumulate=2"]
     command += ["--set", f"train.folder={tiny.parent / 'two'}"]
     # what `accelerate launch` calls where there are several devices
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
