@@ -5,6 +5,8 @@ Standard library only and no import of the package: the site's build loads this 
 
 import json
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)  # of whole lines: a sixth of w
 NOTE = re.compile(r"/\*.*?\*/\n?", re.DOTALL)  # the same in a stylesheet
 INDENT = re.compile(r"^ +", re.MULTILINE)
 GAP = re.compile(r"\s*([{};])\s*")  # in a stylesheet, whose texts hold none of these signs
+WORD = re.compile(r"\w+")
 FUNCTION = re.compile(  # from the left edge to the next line that begins there with a word
     r"^(?:export )?(?:(?:async )?function (\w+)|const (\w+) = (?:async )?\([^()]*\) =>)"
     r".*?(?=^\w|\Z)",
@@ -82,6 +85,7 @@ def _style(sheet: Path) -> str:
     return SHEET.sub(lambda found: _style(sheet.parent / found[1]), text)
 
 
+@cache  # several widgets bring the same worker
 def _lean(source: str) -> str:
     """The source without what sets lines in, and without the functions of its modules of which
     nothing else in it speaks.
@@ -92,11 +96,7 @@ def _lean(source: str) -> str:
     """
     if torn := [line for line in source.splitlines() if line.count("`") % 2]:
         raise ValueError(f"a text in backticks must end on its line: {torn[0]}")
-    while idle := [
-        found[0]
-        for found in FUNCTION.finditer(source)
-        if len(re.findall(rf"\b{found[1] or found[2]}\b", source)) == 1
-    ]:
+    while idle := _unused(source):
         for text in idle:
             if other := [line for line in text.splitlines()[1:] if line and line[0] not in " })"]:
                 raise ValueError(
@@ -104,6 +104,13 @@ def _lean(source: str) -> str:
                 )
             source = source.replace(text, "")
     return INDENT.sub("", source)
+
+
+def _unused(source: str) -> list[str]:
+    """The functions at the left edge whose names stand nowhere else."""
+    times = Counter(WORD.findall(source))
+    functions = FUNCTION.finditer(source)
+    return [found[0] for found in functions if times[found[1] or found[2]] == 1]
 
 
 def _with_imports(file: Path, seen: list[Path], leave: str = "") -> list[str]:
