@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from attnbook.model.decoding import pick
+from attnbook.model.decoding import select_rows
 
 SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 Made = TypeVar("Made")
@@ -93,7 +93,7 @@ class Alone:
         if n < n_parts:
             raise ValueError(f"batches must have a row for each of {n_parts} parts, got {n}")
         starts = range(self.index, n_parts, self.size)
-        parts = [pick(batch, torch.arange(start, n, n_parts)) for start in starts]
+        parts = [select_rows(batch, torch.arange(start, n, n_parts)) for start in starts]
         lengths = [len(range(start, n, n_parts)) for start in starts]
         counts = lengths if count is None else map(count, parts)
         terms = torch.tensor([float(terms) for terms in counts], device=self.device)

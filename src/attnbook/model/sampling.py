@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_ids, check_mask, check_range, check_shapes, check_whole
-from attnbook.model.decoding import State, Step, for_good, pick
+from attnbook.model.decoding import State, Step, in_inference_mode, select_rows
 from attnbook.text.vocabulary import Vocabulary
 
 LOW = 2**32 - 1  # the lower bits of a number
@@ -354,7 +354,7 @@ class Samples(NamedTuple):
     drawn_logp: Float[Tensor, "row token"]
 
 
-@for_good
+@in_inference_mode
 def sample(
     step: Step,
     state: State,
@@ -404,7 +404,9 @@ def sample(
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
         each = torch.arange(len(start), device=start.device).repeat_interleave(n)
-        logits, state, start, mask = (pick(one, each) for one in (logits, state, start, mask))
+        logits, state, start, mask = (
+            select_rows(one, each) for one in (logits, state, start, mask)
+        )
     read, found = start, []
     ended = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     for i in range(max_len):
