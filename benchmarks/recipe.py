@@ -9,7 +9,7 @@ tokenizer. What fills the seconds takes its learning rate by the share of them t
 its first update, and stops when all have, however fast or busy the machine is. Each learns from the
 first nine tenths of the text. Each is scored by one function on all of the last tenth: the nats
 that it needs, a character of the text, with its own context. Bar: at most as many parameters as the
-known recipe, and at most 1.58 / 1.89 of its nats. """
+known recipe, and at most 1.58 / 1.89 of its nats."""
 
 import argparse
 import sys

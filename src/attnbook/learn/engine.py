@@ -63,7 +63,7 @@ def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
 
 
 class Evaluate:
-    """`bits_per_byte` of a held-out text, of which several processes share the parts.
+    """`bits_per_byte` of a held-out text, whose parts several processes share.
 
     Args:
         ids: `[token]` of the held-out text. Of a long one `STRETCHES` evenly spread parts are read.
@@ -86,7 +86,7 @@ class Evaluate:
         self.parts = [ids[begin : begin + n + 1] for begin in begins]
 
     def __call__(self, model: nn.Module) -> float:
-        """Of this model, which is left in evaluation mode."""
+        """Bits per byte of this model, which stays in evaluation mode."""
         team, chosen = processes(), self.settings
         device = next((weight.device for weight in model.parameters()), team.device)
 
@@ -192,7 +192,7 @@ def schedule_of(settings: Settings) -> Cosine | StableDecay:
 def learn(
     model: TransformerDecoder, ids: np.ndarray, settings: Settings, **options: Any
 ) -> list[float]:
-    """`attnbook.learn.loop.train` with what settings say; `options` go to it, too."""
+    """`attnbook.learn.loop.train` with the arguments that settings name, and `options`."""
     chosen = settings.train
     read = {"batch_size": chosen.batch, "seed": chosen.seed}
     return train(
@@ -218,7 +218,7 @@ def steps_in(
     settings: Settings,
     begun: float,
 ) -> int:
-    """How many updates, with their evaluations, fit into what is left of `train.seconds`.
+    """The number of updates, with their evaluations, for which `train.seconds` leaves time.
 
     Args:
         model, ids, evaluate, settings: of the run; the model stays as it is.

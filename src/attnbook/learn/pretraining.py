@@ -171,7 +171,7 @@ class SpeechPairs:
 
 
 def pretraining_loss(model: Bert, batch: Examples) -> Float[Tensor, ""]:
-    """The loss of hidden words and that of the next sentence, added: nats.
+    """The sum of the losses of hidden words and of the next sentence, in nats.
 
     Source: Devlin et al. 2019, appendix A.2.
     """
@@ -227,7 +227,7 @@ def next_accuracy(
     batches: int = 8,
     batch_size: int = 64,
 ) -> float:
-    """Share of pairs of which it is known whether the second text follows; chance is a half.
+    """The share of pairs that are judged correctly (follows or not); chance is one half.
 
     Args:
         judge: True or False for each pair, as `partial(judge_pairs, model)` or a `Topic`.

@@ -41,9 +41,9 @@ def evaluating(model: object) -> Iterator[None]:
 
 
 def in_inference_mode(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
-    """A search that no gradient will ever go through, which is faster than `torch.no_grad`.
+    """Run a search in `torch.inference_mode`, which is faster than `torch.no_grad`.
 
-    What it finds is copied, since training may not use a tensor of `torch.inference_mode`.
+    Its results are copied, since training may not use a tensor of `torch.inference_mode`.
 
     Args:
         search: gives a named tuple of tensors.
@@ -59,7 +59,7 @@ def in_inference_mode(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
 
 
 def select_rows(state: State, rows: Int[Tensor, " row"]) -> State:
-    """The given rows of every tensor of a state; a row may come several times.
+    """The given rows of every tensor of a state; a row may be repeated.
 
     Args:
         state: a tensor `[row ...]`, None, or a tuple or mapping of such.
@@ -78,7 +78,7 @@ def select_rows(state: State, rows: Int[Tensor, " row"]) -> State:
 
 
 class Hypotheses(NamedTuple):
-    """What decoding found, the best of each sentence.
+    """The best hypothesis of each sentence.
 
     Attributes:
         tokens: `[batch target]` what follows the beginning, up to and with the end token, padding

@@ -56,7 +56,7 @@ def next_logp(
     *,
     batch_size: int = 16,
 ) -> Float[Tensor, "row word"]:
-    """How likely each of some words is to come next: log P(word | row), in nats.
+    """The log-probability that each word comes next: log P(word | row), in nats.
 
     What all rows begin with, such as examples in a prompt, is read once; its keys and values are
     kept. The rest is read in batches of rows of one length, so that there is no padding.

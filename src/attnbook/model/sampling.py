@@ -68,7 +68,7 @@ def temperature(logits: Float[Tensor, "*row vocab"], t: float | int) -> Float[Te
 
 
 def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vocab"]:
-    """The k likeliest tokens, and what is as likely as the last of them.
+    """The k likeliest tokens, and all tokens as likely as the last of them.
 
     Args:
         logits: `[*row vocab]`.
@@ -85,7 +85,7 @@ def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vo
 
 
 def top_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
-    """The nucleus: the fewest tokens that have p together, and what is as likely as their last.
+    """The nucleus: the fewest tokens with a sum of p, and all as likely as the last of them.
 
     Args:
         logits: `[*row vocab]`.
@@ -161,7 +161,7 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor
 
 
 def _reaching(ranked: Tensor, widths: Tensor, p: Tensor | float | int) -> Tensor:
-    """Of what is ranked, with its widths, the one with which their sum reaches p."""
+    """The ranked token with which the sum of widths reaches p."""
     before = (widths.cumsum(-1) < p).sum(-1, keepdim=True)
     return ranked.gather(-1, before.clamp(max=ranked.shape[-1] - 1))
 
@@ -436,7 +436,7 @@ def sample(
 
 
 def _ends_in(stop: Sequence[Sequence[int]], size: int) -> Callable[[list[int]], bool]:
-    """Whether a row ends in one of some sequences."""
+    """Whether a row ends in one of the sequences."""
     for end in stop:
         ids = end if isinstance(end, Sequence) else ()
         if not ids or not all(isinstance(i, Integral) and 0 <= i < size for i in ids):
