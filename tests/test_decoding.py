@@ -11,7 +11,7 @@ from torch import Tensor
 from attnbook.learn.loop import train
 from attnbook.learn.metrics import evaluate
 from attnbook.model.config import TransformerConfig
-from attnbook.model.decoding import beam_search, pick
+from attnbook.model.decoding import beam_search, select_rows
 from attnbook.model.transformer import Transformer
 from attnbook.text.number_words import Numbers
 from attnbook.text.vocabulary import Vocabulary
@@ -172,11 +172,11 @@ def test_rows_are_picked_from_whatever_a_state_is_made_of() -> None:
     t = torch.arange(6).view(3, 2)
     rows = torch.tensor([2, 0, 2, 2])
     state = OrderedDict(a=(t, None), b=Pair(t + 10, None), c={"d": [t]})
-    picked = pick(state, rows)
+    picked = select_rows(state, rows)
     assert picked["a"][0].tolist() == [[4, 5], [0, 1], [4, 5], [4, 5]] and picked["a"][1] is None
     assert isinstance(picked["b"], Pair) and picked["b"].first.equal(t[rows] + 10)
     assert picked["c"]["d"][0].equal(t[rows])
-    assert pick(None, rows) is None
+    assert select_rows(None, rows) is None
 
 
 def test_the_score_is_the_models_own(taught: Transformer) -> None:

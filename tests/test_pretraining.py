@@ -12,8 +12,8 @@ from attnbook.learn.pretraining import (
     NEGATIVES,
     Examples,
     Neighbours,
-    Pairs,
     SpeechPairs,
+    TextPairs,
     Topic,
     guess_words,
     judge_pairs,
@@ -53,7 +53,7 @@ def real(asset: Any) -> SpeechPairs:
     return _real()
 
 
-def texts(pairs: SpeechPairs, batch: Pairs) -> list[tuple[str, str, bool]]:
+def texts(pairs: SpeechPairs, batch: TextPairs) -> list[tuple[str, str, bool]]:
     """First text, second text, and whether the second is said to follow."""
     vocab, found = pairs.tokenizer.vocab, []
     for tokens, segments, follows in zip(*batch, strict=True):
@@ -213,7 +213,7 @@ def test_a_model_answers_with_its_likeliest_word_and_side(few: SpeechPairs) -> N
     likeliest = model.word_logits(states).argmax(-1)[places]
     assert guess_words(model, batch).equal(likeliest)
     sides = model.next_logits(states)
-    pairs = Pairs(batch.tokens, batch.segments, batch.follows)
+    pairs = TextPairs(batch.tokens, batch.segments, batch.follows)
     assert judge_pairs(model, pairs).equal(sides[:, 0] > sides[:, 1])
 
 

@@ -20,6 +20,8 @@ from tools.notebooks import ROOT
 
 PACKAGE = sorted((ROOT / "src").rglob("*.py"))
 PACKAGE_LINES, TEACH_LINES = 11500, 4200  # what a room exports is not counted
+# A walk is mostly its captions, an assignment's check mostly the names of mistakes.
+FUNCTION_LINES, LISTS = 45, {"walks": 275, "teach": 95}
 
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]
@@ -57,6 +59,30 @@ def test_the_package_is_small():
     exported = sum(n for path, n in code.items() if path.name == "__init__.py")
     assert 0 < sum(code.values()) - teach - exported <= PACKAGE_LINES
     assert 0 < teach <= TEACH_LINES
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from a function's first statement to its last, without signature and docstring."""
+    body = function.body if ast.get_docstring(function) is None else function.body[1:]
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_lines_of_a_body_are_counted_without_signature_and_docstring():
+    (function,) = ast.parse(
+        'def f(\n    x,\n):\n    """Doc\n    string."""\n    y = x\n\n    return y'
+    ).body
+    assert isinstance(function, ast.FunctionDef) and body_lines(function) == 3
+
+
+def test_a_function_of_the_package_is_short():
+    found = {
+        f"{path.relative_to(ROOT)}: {node.name}": lines
+        for path in PACKAGE
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := body_lines(node)) > LISTS.get(path.parent.name, FUNCTION_LINES)
+    }
+    assert found == {}, f"at most {FUNCTION_LINES} lines"
 
 
 def tracked() -> dict[str, str]:

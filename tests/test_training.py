@@ -468,3 +468,22 @@ def test_the_bar_shows_loss_and_tokens(monkeypatch, capsys):
     losses = run(steps=4, tokens=16)[1]
     shown = capsys.readouterr().err
     assert "64.0/64.0" in shown and "tokens/s" in shown and f"loss={losses[-1]:.3f}" in shown
+
+
+def test_a_single_device_needs_no_accelerate():
+    code = """
+import sys
+sys.modules["accelerate"] = None  # an import of it fails
+import torch
+from attnbook.learn import engine, train
+model = torch.nn.Linear(3, 1)
+train(model, lambda step: torch.ones(2, 3), lambda x: model(x).square().mean(), 2, lr=0.1)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_several_processes_say_that_they_need_accelerate(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(ImportError, match=r'pip install "attnbook\[devices\]"'):
+        run(steps=1)

@@ -14,7 +14,7 @@ from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_c
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words to a line of code that is not folded
-EXTRA = "pretrained"  # of the package; its module of this name needs it
+EXTRA = "pretrained"  # of the package; its room `weights` needs it
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
 # nbval obeys such comments too; what a cell is let off stands in its tags, where `judged` reads it.
 MARKER = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST_VALIDATE)_\w+)", re.MULTILINE)
@@ -240,7 +240,7 @@ def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    own = f"attnbook.{EXTRA}"
+    own = "attnbook.weights"
     tops = {own if name.startswith(own) else name.partition(".")[0] for name in names}
     return tops & {own, *brings}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from attnbook.model.decoding import beam_search, pick
+from attnbook.model.decoding import beam_search, select_rows
 from attnbook.text.vocabulary import Vocabulary
 
 NAN, INF = float("nan"), float("inf")
@@ -64,11 +64,11 @@ BAD = [
     (lambda: search(logits=spoilt(INF)), "logits must be numbers, got NaN after 0 tokens"),
     (lambda: search(logits=LOGITS - INF), "logits must be numbers, got NaN after 0 tokens"),
     (
-        lambda: pick((LOGITS, 3), torch.tensor([0])),
+        lambda: select_rows((LOGITS, 3), torch.tensor([0])),
         "state must hold tensors, in tuples or mappings, got 3",
     ),
     (
-        lambda: pick("state", torch.tensor([0])),
+        lambda: select_rows("state", torch.tensor([0])),
         "state must hold tensors, in tuples or mappings, got 'state'",
     ),
 ]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from attnbook.learn import engine as train
+from attnbook.learn.processes import Together
 from attnbook.learn.settings import read_settings, settings
 from attnbook.learn.token_files import documents, load_tokenizer, make_tokenizer
 from attnbook.text.tokenizers import BytePair, Characters
@@ -176,20 +177,19 @@ def test_a_run_that_cannot_go_on_says_why(
     assert said() == f"{began}tokenizer\n"
     BytePair([]).save("run/tokenizer")
     with monkeypatch.context() as patched:
-        patched.setattr(train, "processes", lambda: Several())
+        patched.setattr(train, "processes", Several)
+        patched.setattr(Several, "once", lambda self, make: make())
         least = "train.batch must be at least 5, train.accumulate times the processes"
         assert said() == f"{least}, got 3\n"
     monkeypatch.setenv("ATTNBOOK_CACHE", str(config.resolve()))
     assert "a.toml" in said("train.folder=other")
 
 
-class Several:
+class Several(Together):
     """Five processes, of which this is the first, or another."""
 
-    num_processes, device = 5, torch.device("cpu")
-
-    def __init__(self, is_main_process: bool = True):
-        self.is_main_process = is_main_process
+    def __init__(self, index: int = 0):
+        self.size, self.index, self.device = 5, index, torch.device("cpu")
 
 
 def test_an_error_of_the_first_process_is_that_of_all(
@@ -198,13 +198,13 @@ def test_an_error_of_the_first_process_is_that_of_all(
     sent: list[object] = []
 
     def broadcast(made: list[object]) -> None:
-        sent.extend(made) if turn.is_main_process else made.__setitem__(0, sent.pop())
+        sent.extend(made) if turn.is_main else made.__setitem__(0, sent.pop())
 
     turn = Several()
-    monkeypatch.setattr(train, "broadcast_object_list", broadcast)
+    monkeypatch.setattr("accelerate.utils.broadcast_object_list", broadcast)
     monkeypatch.setattr(train, "processes", lambda: turn)
-    for first in (True, False):
-        turn = Several(first)
+    for index in (0, 3):
+        turn = Several(index)
         with pytest.raises(SystemExit) as stopped:
             train.main([str(config), "--set", "train.batch=5", "--set", "data.source=no.txt"])
         assert stopped.value.code == 2

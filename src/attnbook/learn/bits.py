@@ -72,7 +72,7 @@ def bits_and_bytes(
 def bits_per_byte(
     model: Callable[[Tensor], Tensor], tokenizer: Tokenizer, texts: Iterable[str], n: int
 ) -> float:
-    """What a model needs for some texts, for each byte that they have as UTF-8.
+    """The bits that a model needs for texts, per byte of their UTF-8.
 
         bits = sum_t -log2 P(token_t | those before) / sum_t bytes(token_t)
 

@@ -20,12 +20,10 @@ from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import torch
-from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, parse_flag_from_env, reduce
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -36,6 +34,7 @@ from attnbook.files import whole
 from attnbook.learn.bits import bits_and_bytes
 from attnbook.learn.loop import Checkpoint, Cosine, Run, StableDecay, autocast, train
 from attnbook.learn.optimizers import AdamW, Muon
+from attnbook.learn.processes import processes
 from attnbook.learn.settings import Settings, described, in_section, read_settings, to_toml
 from attnbook.learn.token_files import (
     digest,
@@ -57,27 +56,6 @@ COLUMNS = ("step", "loss", "seconds", "tokens", "bits_per_byte")
 STRETCHES = 16  # parts of a held-out text that are read
 TIMED, SKIPPED = 12, 3  # updates that find the number of steps, and those that only warm up
 
-Made = TypeVar("Made")
-
-
-def processes() -> PartialState:
-    """How many processes train together, and which of them this one is."""
-    return PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
-
-
-def once(make: Callable[[], Made]) -> Made:
-    """What the first process makes, on all of them, or the error that it makes."""
-    made: list[Any] = [None]
-    if processes().is_main_process:
-        try:
-            made = [make()]
-        except Exception as error:
-            made = [error]
-    broadcast_object_list(made)
-    if isinstance(made[0], Exception):
-        raise made[0]
-    return made[0]
-
 
 def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
     """Cross-entropy of the next token, a mean over tokens, in nats."""
@@ -85,7 +63,7 @@ def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
 
 
 class Evaluate:
-    """`bits_per_byte` of a held-out text, of which several processes share the parts.
+    """`bits_per_byte` of a held-out text, whose parts several processes share.
 
     Args:
         ids: `[token]` of the held-out text. Of a long one `STRETCHES` evenly spread parts are read.
@@ -108,10 +86,9 @@ class Evaluate:
         self.parts = [ids[begin : begin + n + 1] for begin in begins]
 
     def __call__(self, model: nn.Module) -> float:
-        """Of this model, which is left in evaluation mode."""
-        state, chosen = processes(), self.settings
-        home = cast(torch.device, state.device)
-        device = next((weight.device for weight in model.parameters()), home)
+        """Bits per byte of this model, which stays in evaluation mode."""
+        team, chosen = processes(), self.settings
+        device = next((weight.device for weight in model.parameters()), team.device)
 
         def scores(tokens: Tensor) -> Tensor:
             with autocast(chosen.precision, device):
@@ -119,10 +96,10 @@ class Evaluate:
 
         model.eval()
         found = torch.zeros(2)
-        for part in self.parts[state.process_index :: state.num_processes]:
+        for part in self.parts[team.index :: team.size]:
             read = bits_and_bytes(scores, part, self.sizes, chosen.context, batch_size=chosen.batch)
             found += torch.tensor(read)
-        bits, size = cast(Tensor, reduce(found.to(home), "sum"))
+        bits, size = team.sum(found.to(team.device))
         return (bits / size).item()
 
 
@@ -215,7 +192,7 @@ def schedule_of(settings: Settings) -> Cosine | StableDecay:
 def learn(
     model: TransformerDecoder, ids: np.ndarray, settings: Settings, **options: Any
 ) -> list[float]:
-    """`attnbook.learn.loop.train` with what settings say; `options` go to it, too."""
+    """`attnbook.learn.loop.train` with the arguments that settings name, and `options`."""
     chosen = settings.train
     read = {"batch_size": chosen.batch, "seed": chosen.seed}
     return train(
@@ -241,7 +218,7 @@ def steps_in(
     settings: Settings,
     begun: float,
 ) -> int:
-    """How many updates, with their evaluations, fit into what is left of `train.seconds`.
+    """The number of updates, with their evaluations, for which `train.seconds` leaves time.
 
     Args:
         model, ids, evaluate, settings: of the run; the model stays as it is.
@@ -297,24 +274,24 @@ def run(settings: Settings) -> Path:
             written, the settings do not fit the text, the processes or the device, or text or
             tokenizer are not what they were.
     """
-    begun, folder = time.perf_counter(), Path(settings.train.folder)
+    begun, folder, team = time.perf_counter(), Path(settings.train.folder), processes()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         wanted = f"a folder that can be written, got {folder}"
         raise ValueError(f"train.folder must be {wanted}: {error.strerror}") from None
-    settings = once(lambda: kept_settings(settings, folder))
+    settings = team.once(lambda: kept_settings(settings, folder))
     chosen = settings.train
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     with in_section("train"):
-        autocast(chosen.precision, cast(torch.device, processes().device))
-    if chosen.batch < (parts := chosen.accumulate * processes().num_processes):
+        autocast(chosen.precision, team.device)
+    if chosen.batch < (parts := chosen.accumulate * team.size):
         wanted = f"at least {parts}, train.accumulate times the processes"
         raise ValueError(f"train.batch must be {wanted}, got {chosen.batch}")
-    once(lambda: _keep_tokenizer(settings, folder))
+    team.once(lambda: _keep_tokenizer(settings, folder))
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    names = once(lambda: _named_tokens(settings, tokenizer, folder))
+    names = team.once(lambda: _named_tokens(settings, tokenizer, folder))
     files = {split: _tokens(settings, tokenizer, split, name) for split, name in names.items()}
     if (n := len(files["train"])) <= chosen.context:
         wanted = f"below the {n} tokens of data.source that training reads"
@@ -324,14 +301,14 @@ def run(settings: Settings) -> Path:
     evaluate = Evaluate(files["validation"], tokenizer, settings)
     if not chosen.steps:
         found = steps_in(model, files["train"], evaluate, settings, begun)
-        settings = replace(settings, train=replace(chosen, steps=once(lambda: found)))
-    once(lambda: _keep_settings(settings, names, folder))
+        settings = replace(settings, train=replace(chosen, steps=team.once(lambda: found)))
+    team.once(lambda: _keep_settings(settings, names, folder))
     hooks = [
         Log(folder / LOG, evaluate, chosen.evaluate, chosen.batch * chosen.context),
         Checkpoint(folder / CHECKPOINT, every=chosen.checkpoint),
     ]
     learn(model, files["train"], settings, on_step=hooks)
-    if processes().is_main_process:
+    if team.is_main:
         with whole(folder / WEIGHTS) as file:
             save_file(model.state_dict(), file)
     return folder
@@ -369,7 +346,7 @@ def _named_tokens(settings: Settings, tokenizer: Tokenizer, folder: Path) -> dic
 
 def _tokens(settings: Settings, tokenizer: Tokenizer, split: str, name: str) -> np.memmap:
     """The tokens of a split, which the first process of each machine writes."""
-    with processes().local_main_process_first():
+    with processes().main_first():
         texts = documents(settings.data.source, split, settings.data.held_out)
         return read_tokens(write_tokens(texts, tokenizer, name))
 
@@ -421,5 +398,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError, FloatingPointError, assets.AssetError) as error:
         advice = ": try a lower optimizer.lr" * isinstance(error, FloatingPointError)
         parser.exit(2, f"{parser.prog}: {error}{advice}\n")
-    if processes().is_main_process:
+    if processes().is_main:
         print(f"{folder} holds {WEIGHTS}, {TOKENIZER}, {LOG} and {CONFIG}")

@@ -2,26 +2,25 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import torch
-from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs, send_to_device
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
 from attnbook.checks import check_choice, check_device, check_range, check_whole
 from attnbook.files import whole
 from attnbook.learn.optimizers import Named
-from attnbook.model.decoding import pick
+from attnbook.learn.processes import Alone, processes
 
 Precision = Literal["no", "bf16", "fp16"]
 
@@ -191,7 +190,7 @@ class Run:
 
 
 class _Objective(nn.Module):
-    """The loss as a module: what runs on several processes must be called as one."""
+    """A share of a batch's loss, as a module: DistributedDataParallel wraps nothing else."""
 
     def __init__(
         self, model: nn.Module, loss: Callable[[Any], Tensor], context: AbstractContextManager
@@ -199,16 +198,16 @@ class _Objective(nn.Module):
         super().__init__()
         self.model, self.loss, self.context = model, loss, context
 
-    def forward(self, batch: Any, share: float) -> Tensor:
-        """The loss of some rows, times what they count in that of all; without a term nothing."""
+    def forward(self, part: Any, share: float) -> Tensor:
+        """Share times the mean loss over a part of the batch; a share of 0 computes no loss."""
         if not share:  # other processes wait for the gradients of all parameters
             trained = [p.sum() for p in self.model.parameters() if p.requires_grad]
             return 0 * torch.stack(trained).sum()
         with self.context:
-            value = self.loss(batch)
+            value = self.loss(part)
         if not isinstance(value, Tensor) or value.ndim:
-            came = list(value.shape) if isinstance(value, Tensor) else value
-            raise ValueError(f"loss must give a scalar, a mean over the batch, got {came}")
+            got = list(value.shape) if isinstance(value, Tensor) else value
+            raise ValueError(f"loss must give a scalar, a mean over the batch, got {got}")
         return value.to(torch.promote_types(value.dtype, torch.float32)) * share
 
 
@@ -259,12 +258,12 @@ def train(
 ) -> list[float]:
     """Train, by default with Adam and a learning rate that falls along half a cosine.
 
-    Under `accelerate launch` each process takes its share of the rows of every batch, and the
-    gradients are averaged, so that several processes give the losses of one. So do parts that a
-    process takes one after another. Torch's global seed is set anew at every step.
+    Several processes, which `accelerate launch` starts, share the rows of every batch and average
+    their gradients, so that their losses are those of one process. So are the losses of a process
+    that computes its rows in several parts. Torch's global seed is set anew at every step.
 
     Args:
-        model: changed in place, on the device that Accelerate chooses; afterwards, also after an
+        model: changed in place, on the device of `processes`; afterwards, also after an
             error or Ctrl-C, in evaluation mode on the device where it was.
         batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
             For several processes or parts: tensors with a row a sample, in tuples or mappings.
@@ -306,64 +305,40 @@ def train(
     if not callable(lr) and not lr >= 0:
         raise ValueError(f"lr must be at least 0, got {lr}")
     schedule = lr if callable(lr) else Cosine(lr, steps)
-    spare = DistributedDataParallelKwargs(find_unused_parameters=True)
-    accelerator = Accelerator(mixed_precision="no", kwargs_handlers=[spare])
-    size, index, device = accelerator.num_processes, accelerator.process_index, accelerator.device
-    check_device(device)
-    context = autocast(precision, device)
-    home = next((weight.device for weight in model.parameters()), device)
+    team, hooks = processes(), list(on_step)
+    check_device(team.device)
+    context = autocast(precision, team.device)
+    scaler = GradScaler(team.device.type, enabled=precision == "fp16")
+    home = next((weight.device for weight in model.parameters()), team.device)
+    settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": team.size}
+    settings |= {"accumulate": accumulate, "precision": precision, "optimizer": _name(optimizer)}
+    words = {name: str(value) for name, value in settings.items()}
     try:
-        model.to(device)
-        objective, updater = accelerator.prepare(
-            _Objective(model, loss, context), optimizer(model.named_parameters())
-        )
-        scaler = GradScaler(device.type, enabled=precision == "fp16")
-        settings = {"steps": steps, "lr": lr, "seed": seed, "clip": clip, "processes": size}
-        settings |= {"accumulate": accumulate, "precision": precision}
-        name = getattr(optimizer, "__name__", "<lambda>")
-        settings["optimizer"] = optimizer if name == "<lambda>" else name
-        words = {name: str(value) for name, value in settings.items()}
-        run = Run(model, updater, steps, [], words, accelerator.is_main_process, scaler)
-        hooks = list(on_step)
-        for hook in hooks:
-            hook(run)
-        begun = cast(Tensor, accelerator.gather(torch.tensor([run.step], device=device))).tolist()
-        if len(set(begun)) > 1:
-            raise ValueError(f"on_step must bring all processes to one step, got {begun}")
-        shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
-        unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
-        each = 1 if tokens is None else tokens
-        with tqdm(total=steps * each, initial=run.step * each, disable=not shown, **unit) as bar:
+        model.to(team.device)
+        objective = _Objective(model, loss, context)
+        forward, updater = team.prepare(objective, optimizer(model.named_parameters()))
+        run = Run(model, updater, steps, [], words, team.is_main, scaler)
+        _begin(run, hooks, team)
+        with _progress(run, tokens) as show:
             while run.step < steps:
                 model.train()  # a hook may have evaluated
-                torch.manual_seed(seed * 1_000_003 + run.step * size + index)
+                torch.manual_seed(seed * 1_000_003 + run.step * team.size + team.index)
                 updater.zero_grad()
-                total = torch.zeros((), device=device)
-                parts = _parts(batches(run.step), accelerator, count, accumulate)
-                for i, (part, share) in enumerate(parts, start=1):
-                    waits = nullcontext() if i == len(parts) else accelerator.no_sync(objective)
-                    with waits:
-                        value = objective(send_to_device(part, device), share)
-                        if not value.isfinite():
-                            raise FloatingPointError(
-                                f"the loss is {value.item()} at step {run.step}"
-                            )
-                        accelerator.backward(scaler.scale(value))
+                total = torch.zeros((), device=team.device)
+                for part, share in team.parts(forward, batches(run.step), accumulate, count):
+                    value = forward(part, share)
+                    _check_loss(value, run)
+                    scaler.scale(value).backward()
                     total += value.detach()
                 scaler.unscale_(updater)
-                longest = math.inf if clip is None else clip
-                norm = cast(Tensor, accelerator.clip_grad_norm_(model.parameters(), longest))
-                if not norm.isfinite() and not (scaler.is_enabled() and scaler.get_scale() > 1):
-                    raise FloatingPointError(
-                        f"the gradient is {norm.item()} long at step {run.step}"
-                    )
+                norm = clip_grad_norm_(model.parameters(), math.inf if clip is None else clip)
+                _check_gradient(norm, run)
                 for group in updater.param_groups:
                     group["lr"] = schedule(run.step) * group.get("scale", 1.0)
                 scaler.step(updater)
                 scaler.update()
-                run.losses.append(cast(Tensor, accelerator.reduce(total, "mean")).item())
-                bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
-                bar.update(each)
+                run.losses.append((team.sum(total) / team.size).item())
+                show()
                 for hook in hooks:
                     hook(run)
         return run.losses
@@ -371,41 +346,47 @@ def train(
         model.eval().to(home)
 
 
-def _parts(
-    batch: Any,
-    accelerator: Accelerator,
-    count: Callable[[Any], int | Tensor] | None,
-    accumulate: int,
-) -> list[tuple[Any, float]]:
-    """This process's rows of a batch in parts, and what the mean of each counts in that of all."""
-    size, index = accelerator.num_processes, accelerator.process_index
-    if (parts := size * accumulate) == 1:
-        return [(batch, 1.0)]
-    n = next((len(tensor) for tensor in _tensors(batch)), 0)
-    if n < parts:
-        raise ValueError(f"batches must have a row for each of {parts} parts, got {n}")
-    rows = [torch.arange(index + size * i, n, parts) for i in range(accumulate)]
-    mine = [pick(batch, some) for some in rows]
-    terms = torch.tensor(
-        [
-            float(len(some) if count is None else count(part))
-            for some, part in zip(rows, mine, strict=True)
-        ],
-        device=accelerator.device,
-    )
-    shares = size * terms / cast(Tensor, accelerator.reduce(terms.sum(), "sum"))
-    return list(zip(mine, shares.tolist(), strict=True))
+def _name(optimizer: Callable[[Named], Optimizer]) -> object:
+    """What tells an optimizer from others: its name, or its own text where it has none."""
+    name = getattr(optimizer, "__name__", "<lambda>")
+    return optimizer if name == "<lambda>" else name
 
 
-def _tensors(batch: Any) -> Iterator[Tensor]:
-    """The tensors of a batch, in order."""
-    if isinstance(batch, Tensor):
-        yield batch
-    elif isinstance(batch, Mapping | tuple | list):
-        for part in batch.values() if isinstance(batch, Mapping) else batch:
-            yield from _tensors(part)
-    elif batch is not None:
-        raise ValueError(f"batches must hold tensors, in tuples or mappings, got {batch!r}")
+def _begin(run: Run, hooks: Iterable[Callable[[Run], object]], team: Alone) -> None:
+    """Call the hooks before the first update; one of them may load a checkpoint."""
+    for hook in hooks:
+        hook(run)
+    begun = team.gather(run.step)
+    if len(set(begun)) > 1:
+        raise ValueError(f"on_step must bring all processes to one step, got {begun}")
+
+
+@contextmanager
+def _progress(run: Run, tokens: int | None) -> Iterator[Callable[[], None]]:
+    """A progress bar in updates or tokens; the function advances it by an update."""
+    shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
+    unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
+    each = 1 if tokens is None else tokens
+    total, begun = run.steps * each, run.step * each
+    with tqdm(total=total, initial=begun, disable=not shown, **unit) as bar:
+
+        def show() -> None:
+            bar.set_postfix(loss=f"{run.losses[-1]:.3f}", refresh=False)
+            bar.update(each)
+
+        yield show
+
+
+def _check_loss(loss: Tensor, run: Run) -> None:
+    if not loss.isfinite():
+        raise FloatingPointError(f"the loss is {loss.item()} at step {run.step}")
+
+
+def _check_gradient(norm: Tensor, run: Run) -> None:
+    """In "fp16" a gradient may overflow as long as its scale can still be lowered."""
+    may_overflow = run.scaler.is_enabled() and run.scaler.get_scale() > 1
+    if not norm.isfinite() and not may_overflow:
+        raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
 
 
 class Checkpoint:

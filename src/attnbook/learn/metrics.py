@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from sacrebleu import BLEU
 from torch import Tensor
 
 from attnbook.checks import check_shapes
@@ -42,6 +41,8 @@ def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
 
     Source: Papineni et al. 2002 (BLEU); Post 2018 (sacrebleu, which computes it).
     """
+    from sacrebleu import BLEU  # here, since only BLEU waits for its import
+
     if not len(batch.source):
         raise ValueError("batch must hold at least one sentence, got none")
     vocab, reference = model.decoder.vocab, batch.target[:, 1:]

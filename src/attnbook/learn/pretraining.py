@@ -24,7 +24,7 @@ NEGATIVES = ("other", "same")  # where a text that does not follow comes from
 SEES = ("none", "left", "both")  # which neighbours of a hidden word are seen
 
 
-class Pairs(NamedTuple):
+class TextPairs(NamedTuple):
     """A batch of pairs of texts.
 
     Attributes:
@@ -45,7 +45,7 @@ class Examples(NamedTuple):
     Attributes:
         tokens, segments: `[batch token]` what the model reads.
         targets: `[batch token]` the words to be guessed, `IGNORED` elsewhere.
-        follows: `[batch]` as in `Pairs`.
+        follows: `[batch]` as in `TextPairs`.
     """
 
     tokens: Int[Tensor, "batch token"]
@@ -118,7 +118,7 @@ class SpeechPairs:
         batch_size: int = 32,
         seed: int = 0,
         negatives: str = "other",
-    ) -> Pairs:
+    ) -> TextPairs:
         """Pairs, a function of `seed` and `step` alone.
 
         Args:
@@ -154,7 +154,7 @@ class SpeechPairs:
             first.append(ids[speech][start:place])
             second.append(ids[there][begin : begin + n - 3 - len(first[-1])])
         tokens, segments = pack(self.tokenizer.vocab, first, second, max_len=n)
-        return Pairs(tokens, segments, torch.tensor(follows))
+        return TextPairs(tokens, segments, torch.tensor(follows))
 
     def examples(
         self, split: str, n: int, step: int, *, batch_size: int = 32, seed: int = 0, **shares: float
@@ -171,7 +171,7 @@ class SpeechPairs:
 
 
 def pretraining_loss(model: Bert, batch: Examples) -> Float[Tensor, ""]:
-    """The loss of hidden words and that of the next sentence, added: nats.
+    """The sum of the losses of hidden words and of the next sentence, in nats.
 
     Source: Devlin et al. 2019, appendix A.2.
     """
@@ -186,7 +186,7 @@ def guess_words(model: Bert, batch: Examples) -> Int[Tensor, " place"]:
         return model.word_logits(states, batch.targets != IGNORED).argmax(-1)
 
 
-def judge_pairs(model: Bert, batch: Pairs) -> Bool[Tensor, " batch"]:
+def judge_pairs(model: Bert, batch: TextPairs) -> Bool[Tensor, " batch"]:
     """True where the model finds it likelier that the second text follows."""
     with evaluating(model):
         return model.next_logits(model(batch.tokens, batch.segments)).argmax(-1) == 0
@@ -219,7 +219,7 @@ def word_accuracy(
 
 
 def next_accuracy(
-    judge: Callable[[Pairs], Tensor],
+    judge: Callable[[TextPairs], Tensor],
     pairs: SpeechPairs,
     *,
     negatives: str = "other",
@@ -227,7 +227,7 @@ def next_accuracy(
     batches: int = 8,
     batch_size: int = 64,
 ) -> float:
-    """Share of pairs of which it is known whether the second text follows; chance is a half.
+    """The share of pairs that are judged correctly (follows or not); chance is one half.
 
     Args:
         judge: True or False for each pair, as `partial(judge_pairs, model)` or a `Topic`.
@@ -316,7 +316,7 @@ class Topic:
         below = (~follows[order]).cumsum(0) + follows.sum() - follows[order].cumsum(0)
         self.threshold = found[order][below.argmax()]
 
-    def _counts(self, batch: Pairs) -> Float[Tensor, "batch 2 vocab"]:
+    def _counts(self, batch: TextPairs) -> Float[Tensor, "batch 2 vocab"]:
         """How often each word is in each text of the pairs; special tokens do not count."""
         size = len(self.tokenizer.vocab)
         place = (batch.segments * size + batch.tokens).long()
@@ -325,12 +325,12 @@ class Topic:
         counts[..., list(self.tokenizer.special)] = 0
         return counts
 
-    def likeness(self, batch: Pairs) -> Float[Tensor, " batch"]:
+    def likeness(self, batch: TextPairs) -> Float[Tensor, " batch"]:
         """The cosine of each pair."""
         first, second = (self._counts(batch) * self.weights).unbind(1)
         return torch.cosine_similarity(first, second)
 
-    def __call__(self, batch: Pairs) -> Bool[Tensor, " batch"]:
+    def __call__(self, batch: TextPairs) -> Bool[Tensor, " batch"]:
         """True where the second text is judged to follow."""
         return self.likeness(batch) > self.threshold
 

@@ -22,7 +22,7 @@ RECIPES = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class DataSettings:
-    """What is read, and as which tokens.
+    """The texts and their tokens.
 
     Attributes:
         source: "sotu", the messages of US presidents to Congress, of which the years that end in 5
@@ -86,14 +86,14 @@ class OptimizerSettings:
 
     @property
     def muon(self) -> Muon:
-        """Muon with these numbers, of which those of AdamW are a part."""
+        """Muon with these numbers, which include those of AdamW."""
         names = ("momentum", "scale", "weight_decay", "beta1", "beta2")
         return Muon(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How long, in which pieces, and what is kept.
+    """The length of the run, its batches, and its files.
 
     Attributes:
         folder: where everything that the run makes is put.

@@ -57,7 +57,7 @@ def load(name: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Many runs of one kind, and the table of what they found.
+    """Many runs of one kind, and the table of their results.
 
     Attributes:
         name: of the table and of `book/experiments/<name>.py`.
@@ -161,7 +161,7 @@ class Experiment:
         return made, done, seconds
 
     def _row(self, setting: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings and findings in one row, which a table gives back as it is."""
+        """Settings and results in one row, such that a table returns them unchanged."""
         if set(setting) & set(found):
             raise ValueError(f"rows must not have a column of {list(setting)}, got {list(found)}")
         row = {

@@ -153,7 +153,7 @@ def write_tokens(
 
 
 def read_tokens(path: str | Path) -> np.memmap:
-    """The token ids of a file of `write_tokens`, of which only what is asked for is read.
+    """The token ids of a file of `write_tokens`; only the ids that are used are read.
 
     In other libraries: `Dataset` of `datasets`, which maps Arrow files into memory.
     """

@@ -127,6 +127,50 @@ def finite(*tensors: Tensor) -> bool:
     return found is None or isfinite(found[0])
 
 
+def fused_attention(
+    q: Float[Tensor, "batch head query d_head"],
+    k: Float[Tensor, "batch kv_head key d_head"],
+    v: Float[Tensor, "batch kv_head key d_head"],
+    mask: Bool[Tensor, "#batch 1 #query key"] | None = None,
+    causal: bool = False,
+    bias: Float[Tensor, "#batch #head query key"] | None = None,
+) -> Float[Tensor, "batch head query d_head"]:
+    """The three steps of `MultiHeadAttention` in one of PyTorch's kernels.
+
+    Args:
+        q: `[batch head query d_head]`.
+        k, v: `[batch kv_head key d_head]`; the number of their heads divides that of the queries.
+        mask: `[batch 1 query key]` True = may attend; None with `causal`.
+        causal: each query may attend only to its own key and those before it.
+        bias: `[batch head query key]` added to the scores. Where its type is wider than that of q,
+            attention is computed in the wider one.
+    """
+    if bias is not None:
+        if causal:
+            mask, causal = causal_mask(q.shape[2]).to(q.device)[None, None], False
+        mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+    options: dict[str, Any] = {"is_causal": causal, "enable_gqa": k.shape[1] < q.shape[1]}
+    if bias is None or bias.dtype == q.dtype:
+        return scaled_dot_product_attention(q, k, v, mask, **options)
+    with uncast(q):  # in the precision of the bias
+        wide_q, wide_k, wide_v = (t.to(bias.dtype) for t in (q, k, v))
+        out = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
+        return out.to(q.dtype)
+
+
+def _with_causal(
+    mask: Tensor | None, causal: bool, x: Tensor, n_past: int
+) -> tuple[Tensor | None, bool]:
+    """The mask with the causal one in it; `causal` alone stays where a kernel needs no mask."""
+    n = x.shape[1]
+    if not causal or n == 1:  # nothing comes after a single query
+        return mask, False
+    if mask is None and not n_past:
+        return None, True
+    before = causal_mask(n, n_past).to(x.device)[None]
+    return before if mask is None else mask & before, False
+
+
 class Attention(nn.Module):
     """What every attention has: steps that can be replaced one at a time, and a way to watch it.
 
@@ -330,31 +374,41 @@ class MultiHeadAttention(Attention):
             A key that no query may attend to is not seen at all, nor is what a query may not
             attend to, not even NaN.
         """
-        if memory is not None and (causal or self.positions or positions is not None):
-            raise ValueError("memory must be None with causal or positions: they compare x with x")
-        check_flags(causal=causal)
-        origin = x if memory is None else memory
-        check_kind(Tensor, x=x, memory=origin)
-        past = None if cache is None else cache.get(self)
-        shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
-        n, n_keys = x.shape[1], origin.shape[1]
-        if past is not None:
-            kept = "batch head past d_head" if memory is None else "batch head key d_head"
-            shapes["cache"] = (past[0], kept)
-            n_keys += past[0].shape[2] if memory is None else 0
-        check_shapes(**shapes, d_model=self.d_model)
-        sizes = {"batch": x.shape[0], "query": n, "key": n_keys}
-        if mask is not None:
-            check_mask(mask, mask=(mask, "#batch #query key"), **sizes)
-        if causal and n == 1:
-            causal = False  # nothing comes after
-        if causal and (mask is not None or n < n_keys):
-            before = causal_mask(n, n_keys - n).to(x.device)[None]
-            mask, causal = before if mask is None else mask & before, False
-        if positions is None:
-            positions = torch.arange(n_keys - origin.shape[1], n_keys, device=x.device)[None]
+        q, k, v, mask, causal, bias = self._prepare(x, memory, mask, causal, positions, cache)
+        if self._is_fused(k, v, masked=causal or mask is not None):
+            heads = fused_attention(q, k, v, mask, causal, bias)
         else:
-            check_shapes(positions=(positions, "#batch query"), **sizes)
+            if causal:
+                mask = causal_mask(q.shape[2]).to(q.device)[None, None]
+            k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1) for t in (k, v))
+            weights = self.weights(self.scores(q, k, bias), mask)
+            if self.record is not None:
+                self.record(weights)
+            heads = self.combine(weights, v).to(q.dtype)
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def _prepare(
+        self,
+        x: Tensor,
+        memory: Tensor | None,
+        mask: Tensor | None,
+        causal: bool,
+        positions: Tensor | None,
+        cache: Cache | None,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, bool, Tensor | None]:
+        """Check the arguments of `forward`, and compute what the heads attend with.
+
+        Returns:
+            q `[batch head query d_head]`, k and v `[batch kv_head key d_head]` with those of the
+            cache in front, the mask `[batch 1 query key]`, whether the attention is causal without
+            a mask, and the bias of the scores.
+        """
+        past = None if cache is None else cache.get(self)
+        n_past = self._check(x, memory, mask, causal, positions, past)
+        origin = x if memory is None else memory
+        mask, causal = _with_causal(mask, causal, x, n_past)
+        if positions is None:
+            positions = torch.arange(n_past, n_past + origin.shape[1], device=x.device)[None]
         q = self._split(self.q(x), self.q_norm)
         if self.positions is not None:
             positions = positions.expand(x.shape[0], -1)
@@ -367,8 +421,36 @@ class MultiHeadAttention(Attention):
             cache[self] = past
         k, v, *places = past
         bias = None if self.positions is None else self.positions.bias(q, positions, *places)
-        heads = self._attend(q, k, v, None if mask is None else mask[:, None], causal, bias)
-        return self.out(heads.transpose(1, 2).flatten(2))
+        return q, k, v, None if mask is None else mask[:, None], causal, bias
+
+    def _check(
+        self,
+        x: Tensor,
+        memory: Tensor | None,
+        mask: Tensor | None,
+        causal: bool,
+        positions: Tensor | None,
+        past: Kept | None,
+    ) -> int:
+        """Check the arguments of `forward`; returns the number of keys in the cache before x."""
+        if memory is not None and (causal or self.positions or positions is not None):
+            raise ValueError("memory must be None with causal or positions: they compare x with x")
+        check_flags(causal=causal)
+        origin = x if memory is None else memory
+        check_kind(Tensor, x=x, memory=origin)
+        shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
+        n_past = 0
+        if past is not None:
+            kept = "batch head past d_head" if memory is None else "batch head key d_head"
+            shapes["cache"] = (past[0], kept)
+            n_past = past[0].shape[2] if memory is None else 0
+        check_shapes(**shapes, d_model=self.d_model)
+        sizes = {"batch": x.shape[0], "query": x.shape[1], "key": n_past + origin.shape[1]}
+        if mask is not None:
+            check_mask(mask, mask=(mask, "#batch #query key"), **sizes)
+        if positions is not None:
+            check_shapes(positions=(positions, "#batch query"), **sizes)
+        return n_past
 
     def _split(self, x: Tensor, norm: nn.Module | None = None) -> Tensor:
         heads = x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # [batch head token d_head]
@@ -384,43 +466,14 @@ class MultiHeadAttention(Attention):
             return new
         return tuple(torch.cat(pair, dim) for *pair, dim in zip(past, new, (2, 2, 1), strict=False))
 
-    def _attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        mask: Tensor | None,
-        causal: bool,
-        bias: Tensor | None,
-    ) -> Tensor:
-        """Heads `[batch head query d_head]`, fused or step by step."""
-        stepwise = (
+    def _is_fused(self, k: Tensor, v: Tensor, *, masked: bool) -> bool:
+        """Whether PyTorch's fused attention computes the same as the three steps."""
+        return not (
             self.record is not None
             or any(map(self._is_replaced, STEPS))
             or transformed()
-            or ((causal or mask is not None) and not finite(k, v))
+            or (masked and not finite(k, v))
         )
-        if causal and (stepwise or bias is not None):
-            mask, causal = causal_mask(q.shape[2]).to(q.device)[None, None], False
-        if stepwise:
-            group = self.n_heads // self.n_kv_heads
-            k, v = (t.repeat_interleave(group, dim=1) for t in (k, v))
-            weights = self.weights(self.scores(q, k, bias), mask)
-            if self.record is not None:
-                self.record(weights)
-            return self.combine(weights, v).to(q.dtype)
-        if bias is not None:
-            mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-        options: dict[str, Any] = {
-            "is_causal": causal,
-            "enable_gqa": self.n_kv_heads < self.n_heads,
-        }
-        if bias is None or bias.dtype == q.dtype:
-            return scaled_dot_product_attention(q, k, v, mask, **options)
-        with uncast(q):  # in the precision of the bias
-            wide_q, wide_k, wide_v = (t.to(bias.dtype) for t in (q, k, v))
-            out = scaled_dot_product_attention(wide_q, wide_k, wide_v, mask, **options)
-            return out.to(q.dtype)
 
     def _is_replaced(self, step: str) -> bool:
         own = getattr(type(self), step) is getattr(MultiHeadAttention, step)

@@ -1,7 +1,6 @@
 """The block of every Transformer: attention, a feed-forward network, residuals and norms."""
 
 from collections.abc import Callable
-from functools import partial
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -148,19 +147,22 @@ class Block(nn.Module):
             memory_mask: the same for the memory.
             causal, positions, cache: as for `MultiHeadAttention`.
         """
+        self._check_memory(memory)
+        own = {"mask": mask, "causal": causal, "positions": positions, "cache": cache}
+        x = self.add(x, lambda y: self.attention(y, **own), self.attention_norm)
+        if cross := self.cross:
+            reading = {"mask": memory_mask, "cache": cache}
+            x = self.add(x, lambda y: cross(y, memory, **reading), self.cross_norm)
+        if self.feed_forward:
+            x = self.add(x, self.feed_forward, self.feed_forward_norm)
+        return x
+
+    def _check_memory(self, memory: Tensor | None) -> None:
         if (memory is None) != (self.cross is None):
             raise ValueError(
                 "memory must be given to a block with cross-attention and to no other,"
                 f" got {'none' if memory is None else 'one'}"
             )
-        own = {"mask": mask, "causal": causal, "positions": positions, "cache": cache}
-        x = self.add(x, partial(self.attention, **own), self.attention_norm)
-        if self.cross is not None:
-            reads = partial(self.cross, memory=memory, mask=memory_mask, cache=cache)
-            x = self.add(x, reads, self.cross_norm)
-        if self.feed_forward is not None:
-            x = self.add(x, self.feed_forward, self.feed_forward_norm)
-        return x
 
     def add(
         self,
@@ -168,7 +170,7 @@ class Block(nn.Module):
         layer: Callable[[Tensor], Tensor],
         norm: nn.Module,
     ) -> Float[Tensor, "batch token d_model"]:
-        """x + layer(norm(x)), the norm where the configuration has it."""
+        """x + layer(norm(x)), or norm(x + layer(x)) in the order "post"."""
         kept = x if self.config.residual else 0.0
         if self.config.norm == "post":
             return norm(kept + self.dropout(layer(x)))

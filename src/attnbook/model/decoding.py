@@ -40,10 +40,10 @@ def evaluating(model: object) -> Iterator[None]:
             module.training = True
 
 
-def for_good(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
-    """A search that no gradient will ever go through, which is faster than `torch.no_grad`.
+def in_inference_mode(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
+    """Run a search in `torch.inference_mode`, which is faster than `torch.no_grad`.
 
-    What it finds is copied, since training may not use a tensor of `torch.inference_mode`.
+    Its results are copied, since training may not use a tensor of `torch.inference_mode`.
 
     Args:
         search: gives a named tuple of tensors.
@@ -58,8 +58,8 @@ def for_good(search: Callable[Asked, Found]) -> Callable[Asked, Found]:
     return run
 
 
-def pick(state: State, rows: Int[Tensor, " row"]) -> State:
-    """The given rows of every tensor of a state; a row may come several times.
+def select_rows(state: State, rows: Int[Tensor, " row"]) -> State:
+    """The given rows of every tensor of a state; a row may be repeated.
 
     Args:
         state: a tensor `[row ...]`, None, or a tuple or mapping of such.
@@ -70,15 +70,15 @@ def pick(state: State, rows: Int[Tensor, " row"]) -> State:
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     if isinstance(state, Mapping):
-        return {key: pick(value, rows) for key, value in state.items()}
+        return {key: select_rows(value, rows) for key, value in state.items()}
     if not isinstance(state, tuple | list):
         raise ValueError(f"state must hold tensors, in tuples or mappings, got {state!r}")
-    picked = [pick(value, rows) for value in state]
+    picked = [select_rows(value, rows) for value in state]
     return type(state)(*picked) if hasattr(state, "_fields") else tuple(picked)
 
 
 class Hypotheses(NamedTuple):
-    """What decoding found, the best of each sentence.
+    """The best hypothesis of each sentence.
 
     Attributes:
         tokens: `[batch target]` what follows the beginning, up to and with the end token, padding
@@ -92,7 +92,7 @@ class Hypotheses(NamedTuple):
     scores: Float[Tensor, " batch"]
 
 
-@for_good
+@in_inference_mode
 def beam_search(
     step: Step,
     state: State,
@@ -168,7 +168,7 @@ def beam_search(
         if beam > 1:
             before, word = best // len(vocab), best % len(vocab)
             rows = before + lengths.shape[1] * torch.arange(batch, device=device)[:, None]
-            state = pick(state, rows.flatten())
+            state = select_rows(state, rows.flatten())
             lengths, ended = lengths.gather(1, before), ended.gather(1, before)
             tokens = tokens.take_along_dim(before[..., None], dim=1)
         ended = ended | (word == vocab.eos)

@@ -161,7 +161,7 @@ def linear_attention_step(
 
 
 def _check_sizes(q: Tensor, k: Tensor, v: Tensor, *, paired: bool) -> None:
-    """`paired`: there is one query a key, and there are some."""
+    """`paired`: there is one query for each key, and at least one key."""
     n_query, n_key = ("n", "n") if paired else ("query", "key")
     sizes = check_shapes(
         q=(q, f"batch head {n_query} d_head"),
@@ -189,7 +189,7 @@ def _phi(x: Tensor) -> Tensor:
 
 
 def _average(sums: Tensor) -> Tensor:
-    """The sums of weighted values divided by the sum of the weights, which stands last."""
+    """The sums of weighted values, divided by the sum of the weights in the last place."""
     total = sums[..., -1:]
     return sums[..., :-1] / total.where(total > 0, 1.0)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_choice, check_ids, check_whole
-from attnbook.model.decoding import evaluating, pick
+from attnbook.model.decoding import evaluating, select_rows
 from attnbook.model.transformer import TransformerDecoder
 
 
@@ -56,7 +56,7 @@ def next_logp(
     *,
     batch_size: int = 16,
 ) -> Float[Tensor, "row word"]:
-    """How likely each of some words is to come next: log P(word | row), in nats.
+    """The log-probability that each word comes next: log P(word | row), in nats.
 
     What all rows begin with, such as examples in a prompt, is read once; its keys and values are
     kept. The rest is read in batches of rows of one length, so that there is no padding.
@@ -94,7 +94,7 @@ def next_logp(
                 some = same[begin : begin + batch_size]
                 tokens = torch.tensor([list(rows[i][n:]) for i in some])
                 logits, _ = model.step(
-                    tokens, pick(state, torch.zeros(len(some), dtype=torch.long))
+                    tokens, select_rows(state, torch.zeros(len(some), dtype=torch.long))
                 )
                 found[some] = logits.float().log_softmax(-1)[:, list(words)]
     return found

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnbook.checks import check_ids, check_mask, check_range, check_shapes, check_whole
-from attnbook.model.decoding import State, Step, for_good, pick
+from attnbook.model.decoding import State, Step, in_inference_mode, select_rows
 from attnbook.text.vocabulary import Vocabulary
 
 LOW = 2**32 - 1  # the lower bits of a number
@@ -68,7 +68,7 @@ def temperature(logits: Float[Tensor, "*row vocab"], t: float | int) -> Float[Te
 
 
 def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vocab"]:
-    """The k likeliest tokens, and what is as likely as the last of them.
+    """The k likeliest tokens, and all tokens as likely as the last of them.
 
     Args:
         logits: `[*row vocab]`.
@@ -85,7 +85,7 @@ def top_k(logits: Float[Tensor, "*row vocab"], k: int) -> Float[Tensor, "*row vo
 
 
 def top_p(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor, "*row vocab"]:
-    """The nucleus: the fewest tokens that have p together, and what is as likely as their last.
+    """The nucleus: the fewest tokens with a sum of p, and all as likely as the last of them.
 
     Args:
         logits: `[*row vocab]`.
@@ -161,7 +161,7 @@ def typical(logits: Float[Tensor, "*row vocab"], p: float | int) -> Float[Tensor
 
 
 def _reaching(ranked: Tensor, widths: Tensor, p: Tensor | float | int) -> Tensor:
-    """Of what is ranked, with its widths, the one with which their sum reaches p."""
+    """The ranked token with which the sum of widths reaches p."""
     before = (widths.cumsum(-1) < p).sum(-1, keepdim=True)
     return ranked.gather(-1, before.clamp(max=ranked.shape[-1] - 1))
 
@@ -354,7 +354,7 @@ class Samples(NamedTuple):
     drawn_logp: Float[Tensor, "row token"]
 
 
-@for_good
+@in_inference_mode
 def sample(
     step: Step,
     state: State,
@@ -404,7 +404,9 @@ def sample(
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
         each = torch.arange(len(start), device=start.device).repeat_interleave(n)
-        logits, state, start, mask = (pick(one, each) for one in (logits, state, start, mask))
+        logits, state, start, mask = (
+            select_rows(one, each) for one in (logits, state, start, mask)
+        )
     read, found = start, []
     ended = torch.zeros(len(start), dtype=torch.bool, device=start.device)
     for i in range(max_len):
@@ -434,7 +436,7 @@ def sample(
 
 
 def _ends_in(stop: Sequence[Sequence[int]], size: int) -> Callable[[list[int]], bool]:
-    """Whether a row ends in one of some sequences."""
+    """Whether a row ends in one of the sequences."""
     for end in stop:
         ids = end if isinstance(end, Sequence) else ()
         if not ids or not all(isinstance(i, Integral) and 0 <= i < size for i in ids):

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from attnbook import bundles
-from attnbook.model.decoding import pick
+from attnbook.model.decoding import select_rows
 from attnbook.model.sampling import Sampling, draw, uniform
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
@@ -192,7 +192,7 @@ class DecodingBench(Widget):
             paths = [path for path in dict.fromkeys(grown) if path[-1] != self._end]
             if n == self._steps or not paths:
                 break
-            state = pick(state, torch.tensor([at[path[:-1]] for path in paths]))
+            state = select_rows(state, torch.tensor([at[path[:-1]] for path in paths]))
             logits, state = self._model.step(torch.tensor([path[-1:] for path in paths]), state)
         return found
 
