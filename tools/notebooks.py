@@ -40,7 +40,7 @@ def load(path: pathlib.Path) -> ModuleType:
 
 
 # By its path: where the site is built, the package is not installed.
-whole = load(ROOT / "src" / "attnbook" / "files.py").whole
+atomic = load(ROOT / "src" / "attnbook" / "files.py").atomic
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
@@ -75,7 +75,7 @@ def read(path: pathlib.Path) -> NotebookNode:
 def write(path: pathlib.Path, nb: NotebookNode) -> None:
     """Replace a notebook at once: whoever is interrupted keeps the old one whole."""
     nbformat.validate(nb)
-    with whole(path) as partial:
+    with atomic(path) as partial:
         partial.write_text(nbformat.writes(nb).rstrip("\n") + "\n", encoding="utf-8")
 
 

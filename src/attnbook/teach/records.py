@@ -43,7 +43,7 @@ def digest(terms: object, note: str, *paths: Path) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a file whole, for the user alone."""
-    with files.whole(path) as place:
+    with files.atomic(path) as place:
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
