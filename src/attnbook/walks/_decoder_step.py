@@ -48,8 +48,8 @@ def decoder_step(
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model does not fit, there are no words, the model writes fewer tokens than
-            `step`, `top` is above 6, or the sentence is too wide for the drawing.
+        ValueError: if the model does not fit, there are no words, the model writes fewer than
+            `step` tokens, `top` is above 6, or the sentence is too wide for the drawing.
         KeyError: if a word is not in the vocabulary.
 
     Source: Bahdanau et al. 2015, section 3.1, figure 1; Luong et al. 2015, section 3, figure 2.
