@@ -148,7 +148,7 @@ def test_a_disk_that_fails_leaves_the_old_file(
 
     (tmp_path / "a").write_text("before")
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="Input/output error"), whole(tmp_path / "a") as partial:
+    with pytest.raises(OSError, match="Input/output error"), atomic(tmp_path / "a") as partial:
         partial.write_text("after")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "before"
