@@ -1,1 +1,1 @@
-"""What the Makefile's verbs call; each module says its own."""
+"""The programs behind the Makefile's verbs."""

@@ -1,7 +1,7 @@
-"""`make test`: every check one after another, all of them even if one fails, and one last line.
+"""`make test`: every check one after another, even after a failure, and a summary at the end.
 
-`make test-all` leaves nothing out. What is marked `full` repeats a test that `make test` runs, with
-another seed, page or combination.
+`make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
+combination.
 """
 
 import os
@@ -19,7 +19,7 @@ from tools.notebooks import ROOT
 REPORTS = ROOT / ".cache" / "reports"
 SITE = ROOT / ".cache" / "site"  # the book as the tests build it
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
-# Two workers take file after file, in this order: the longest, which are the notebooks, first.
+# Two workers take one file after another, in this order: the longest first, the notebooks.
 POOL = ["-n2", "--dist=loadfile", "--no-loadscope-reorder"]
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
@@ -45,12 +45,12 @@ def stages(full: bool = False) -> dict[str, list[str]]:
 
 
 def report(stage: str) -> pathlib.Path:
-    """Where a stage that counts its tests writes them, in JUnit's form."""
+    """The JUnit report of a stage that counts its tests."""
     return REPORTS / f"{stage}.xml"
 
 
 def count(path: pathlib.Path) -> Counter[str]:
-    """How many tests of a report passed, failed and were skipped."""
+    """How many tests in a report passed, failed and were skipped."""
     counts = Counter()
     for case in ElementTree.parse(path).iter("testcase"):
         marks = {child.tag for child in case}
@@ -60,7 +60,7 @@ def count(path: pathlib.Path) -> Counter[str]:
 
 
 def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
-    """The files of a report whose tests took longest, in seconds, and what all took."""
+    """The slowest test files of a report, in seconds, and the total."""
     seconds: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(path).iter("testcase"):
         seconds[case.get("classname", "")] += float(case.get("time", 0))
@@ -80,7 +80,7 @@ def main(full: bool = False) -> None:
         start = time.perf_counter()
         environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
         failed = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        if failed and (stage != "assets" or os.environ.get("CI")):  # else tests skip them
+        if failed and (stage != "assets" or os.environ.get("CI")):  # otherwise tests skip them
             failures.append(stage)
         seconds[stage] = time.perf_counter() - start
         if report(stage).exists():
