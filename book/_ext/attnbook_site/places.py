@@ -1,5 +1,4 @@
-"""Where things are: this extension, the book, the package's widgets and weights, what npm
-brought."""
+"""Paths: this extension, the book, the package's widgets and weights, and npm's packages."""
 
 from pathlib import Path
 

@@ -54,8 +54,8 @@ def script_json(value: object) -> str:
 
 
 class StoredViews(SphinxPostTransform):
-    """Puts a `WidgetView` where a notebook's output holds a widget view, and a still drawing's SVG
-    where it holds one."""
+    """Replaces a widget view in a notebook's output by a `WidgetView`, and a still drawing by its
+    SVG."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
     formats = ("html",)
@@ -149,7 +149,7 @@ class Shared:
     def write(self, widget: StoredWidget, out: Path) -> str:
         """Write the class's script; returns its address below `_static`."""
         name, address = widget.class_name, f"widgets/{widget.class_name}.js"
-        # A class that a chapter defines itself has its own source.
+        # A class that is defined in a chapter has its own source.
         esm, css = self.sources.get(name, widget.sources)
         source = script_json({"esm": esm, "css": css})
         text = f"(globalThis.attnbookWidgets??={{}})[{script_json(name)}]={source};\n"
@@ -194,7 +194,7 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def placed(script: str) -> Callable[[Sphinx], None]:
-    """Puts a script in place before pages are written, so that its address carries a checksum.
+    """Write a script before the pages are written, so that its URL carries a checksum.
 
     Before it stands what fetches scripts late, in the same file, as one request more takes longer.
     """
