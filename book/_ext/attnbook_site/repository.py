@@ -13,7 +13,7 @@ PUBLIC = re.compile(r"https://(github|gitlab)\.com/[\w.-]+/[\w.-]+")
 
 
 def address(url: str) -> str | None:
-    """The address of a repository in the form for pages and install lines; None if it is none.
+    """The address of a repository in the form for pages and install lines; None if it is malformed.
 
     tools/address.py uses it, too, so that it writes only addresses that can be built.
     """
@@ -27,11 +27,11 @@ def configure(app: Sphinx, config: Config) -> None:
     configured = options.get("repository_url") or ""
     if "executablebooks/jupyter-book" in configured:
         configured = ""
-    url = os.environ.get("BOOK_REPOSITORY_URL", configured)  # set and empty: none
-    url = address(url)
+    given = os.environ.get("BOOK_REPOSITORY_URL", configured)  # "" turns the links off
+    url = address(given)
     if url is None:
         raise ConfigError(
-            f"the repository address is {url!r}; it should look like https://github.com/you/book"
+            f"the repository address is {given!r}; it should look like https://github.com/you/book"
         )
     options["repository_url"] = url
 

@@ -1,7 +1,7 @@
 """One style sheet for all pages, instead of a dozen and their imports.
 
 A browser shows nothing before the last sheet has arrived, and widgets wait for that, too. Six in
-ten rules of the themes are left out: they name a class or an id that no page and no script contains.
+ten rules of the themes are left out: they name a class or an id that no page or script contains.
 The file's name is a hash of its content, so a page of an earlier build keeps its sheet.
 """
 
