@@ -9,7 +9,7 @@ tokenizer. What fills the seconds takes its learning rate by the share of them t
 its first update, and stops when all have, however fast or busy the machine is. Each learns from the
 first nine tenths of the text. Each is scored by one function on all of the last tenth: the nats
 that it needs, a character of the text, with its own context. Bar: at most as many parameters as the
-known recipe, and at most 1.58 / 1.89 of its nats. """
+known recipe, and at most 1.58 / 1.89 of its nats."""
 
 import argparse
 import sys
@@ -32,11 +32,11 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.corpus import join, windows
 
 BAR = 1.58 / 1.89
-FINE = 10_000  # updates of the schedule that is read off by the clock
+FINE = 10_000  # updates of the schedule, which follows the clock
 
 
 class Clock:
-    """A schedule by the share of the time for updates that has passed, and a hook that ends it."""
+    """A schedule over the elapsed share of the training time, and a hook that ends the run."""
 
     def __init__(self, schedule: Callable[[int], float], seconds: float):
         self.schedule, self.updates = schedule, 0
@@ -58,7 +58,7 @@ class Clock:
 def learn(
     recipe: str, text: str, seed: int, threads: int, seconds: float | None = None
 ) -> dict[str, float]:
-    """Train by a recipe, or as long as the seconds last, and score what came of it."""
+    """Train by a recipe, optionally for a given time, and score the result."""
     torch.set_num_threads(threads)
     settings = read_settings(recipe)
     chosen, data = settings.train, settings.data
