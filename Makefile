@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims widgets experiments bert gpt address branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt address branch door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -59,6 +59,9 @@ assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=mi
 
 claims: .venv/.test  ## list what the book shows: claim, chapter, cell
 	@$(PY) -m tools.chapters claims
+
+house: .venv/.book  ## print the package's rooms, floor by floor, and the imports between them
+	@$(PY) -m tools.house
 
 widgets: .venv/.test node_modules/.package-lock.json  ## bundle what pages run, and refresh the copies stored in the notebooks
 	@node tools/bundle.mjs && $(PY) -m tools.chapters widgets

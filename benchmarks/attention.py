@@ -1,4 +1,4 @@
-"""Fused attention against the same step by step, 2,048 tokens: time, and memory beyond the inputs.
+"""Fused against step-by-step attention for 2,048 tokens: time, and memory beyond the inputs.
 
 make bench NAME=attention
 
@@ -26,7 +26,7 @@ CASES = ("causal", "no mask", "boolean mask", "causal, backward")
 
 
 def call(case: str, stepwise: bool, n: int = N) -> torch.Tensor:
-    """The layer's output for n tokens, or with a backward pass the gradient of the input."""
+    """The layer's output for n tokens or, with a backward pass, the gradient of the input."""
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(D_MODEL, N_HEADS), torch.randn(1, n, D_MODEL)
     return step(layer, x, case, stepwise)
@@ -45,7 +45,7 @@ def step(layer: MultiHeadAttention, x: torch.Tensor, case: str, stepwise: bool) 
 
 
 def seconds(case: str) -> tuple[float, float]:
-    """Best of several calls, step by step and fused in turn."""
+    """Best of several calls, alternating between step by step and fused."""
     layer, x = MultiHeadAttention(D_MODEL, N_HEADS), torch.randn(1, N, D_MODEL)
     best = {True: float("inf"), False: float("inf")}
     for _ in range(5):
@@ -57,13 +57,13 @@ def seconds(case: str) -> tuple[float, float]:
 
 
 def peak() -> int:
-    """The largest memory that this process has had, in bytes (as Linux counts it)."""
+    """The peak memory of this process in bytes, as Linux counts it."""
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def megabytes(case: str, stepwise: bool) -> float:
-    """How far one call raises the peak of a fresh process."""
+    """Growth of a fresh process's peak memory by one call."""
     command = [sys.executable, "-m", "benchmarks.attention", case, str(int(stepwise))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout) / 1e6

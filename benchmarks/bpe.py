@@ -1,4 +1,4 @@
-"""`BytePair` against the `tokenizers` library: training, and what both do to a text.
+"""`BytePair` against the `tokenizers` library: training and encoding.
 
 make bench NAME=bpe
 
@@ -25,14 +25,14 @@ OPTIONS: dict[str, Any] = {"vocab_size": VOCAB_SIZE - 1, "show_progress": False}
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what came of it."""
+    """Seconds, and the result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def theirs(texts: list[str]) -> ByteLevelBPETokenizer:
-    """The library's tokenizer after it learnt."""
+    """The library's tokenizer after training."""
     tokenizer: Any = ByteLevelBPETokenizer()
     tokenizer.train_from_iterator(texts, **OPTIONS)
     return tokenizer
@@ -46,7 +46,7 @@ def main() -> None:
     pairs, same = [], True
     for turn in range(PAIRS + 1):
         ours, other = (lambda: BytePair.train(texts, VOCAB_SIZE)), (lambda: theirs(texts))
-        if turn % 2:  # who begins changes
+        if turn % 2:  # alternate the order
             (b, library), (a, own) = timed(other), timed(ours)
         else:
             (a, own), (b, library) = timed(ours), timed(other)

@@ -1,4 +1,4 @@
-"""How long the site takes: from nothing, and again after one chapter changed (budget 20 s).
+"""Build time of the site: from scratch, and after one chapter changed (budget 20 s).
 
 python -m benchmarks.build    (needs the set-up of `make book`)
 """
@@ -25,7 +25,7 @@ def seconds(target: Path) -> float:
 
 @contextlib.contextmanager
 def touched(path: Path) -> Iterator[None]:
-    """The file looks changed for a while; a text edited since stays newer than its notebook."""
+    """Make a file look changed for a while; an edited text stays newer than its notebook."""
     stat = path.stat()
     path.touch()
     try:

@@ -1,4 +1,4 @@
-"""How soon the engine in the page answers and writes, and whether it blocks the reader.
+"""Latency of the engine in the page, and whether it blocks the page.
 
 python -m benchmarks.engine    (needs the set-up of `make test` and the package's weights)
 Budgets: 400 ms from navigation to the first answer, 100 ms from a click to its answer, no task of
@@ -28,7 +28,7 @@ FIRST_ANSWER = """new MutationObserver((_, watch) => {
     requestAnimationFrame(() => setTimeout(() => (window.answered = performance.now())));
 }).observe(document, { subtree: true, childList: true, attributes: true })"""
 
-# Presses each word in turn: milliseconds from the press to the frame with the new answer.
+# Clicks each word in turn: milliseconds from the click to the frame with the new answer.
 PRESSES = """async () => {
     const times = [], bars = document.querySelector(".attn-places");
     for (const word of document.querySelectorAll("button.attn-chip")) {
@@ -44,7 +44,7 @@ PRESSES = """async () => {
     return times;
 }"""
 
-# Notes the time of the page's load, and of the frame that can be told to write.
+# Notes the time of the page's load, and of the first frame with an active button.
 FIRST_TOKEN = """addEventListener("load", () => (window.loaded = performance.now()));
 new MutationObserver((_, watch) => {
     if (!document.querySelector(".attn-playground textarea:enabled")) return;
@@ -56,7 +56,7 @@ new MutationObserver((_, watch) => {
     }).observe(document.querySelector(".attn-text > span"), { childList: true });
 }).observe(document, { subtree: true, childList: true, attributes: true })"""
 
-# Writes as fast as it can till no more fits: tokens a second, and the longest ms between frames.
+# Generates until the context is full: tokens per second, and the longest time between frames.
 WRITE = """async () => {
     const root = document.querySelector(".attn-playground"), pace = root.querySelector("select");
     pace.selectedIndex = pace.options.length - 1;
@@ -106,7 +106,7 @@ def first_token(browser: Browser, address: str) -> list[float]:
 
 
 def writing(browser: Browser, address: str) -> list[float]:
-    """Tokens a second, and the longest time between two frames, while all that fits is written."""
+    """Tokens per second, and the longest time between two frames, until the context is full."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(address)
     page.locator(".attn-playground textarea:enabled").wait_for()

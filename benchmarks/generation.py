@@ -52,7 +52,7 @@ def models(n_layer: int, n_head: int, n_embd: int, vocab: int) -> tuple[Transfor
 
 
 def agree(model: Any, prompt: Tensor, here: Tensor, there: Tensor) -> bool:
-    """Whether ids are the same, or where they part two words had one score but for rounding."""
+    """Whether ids are the same, or the first two that differ have equal scores up to rounding."""
     if here.equal(there):
         return True
     part = int((here != there).nonzero()[0, 1])
@@ -87,7 +87,7 @@ def main() -> None:
 
         pairs, same, n, here = [], True, 0, prompt
         for turn in range(PAIRS + 1):
-            if turn % 2:  # who begins changes, too
+            if turn % 2:  # alternate the order
                 (b, there), (a, here) = timed(other), timed(mine)
             else:
                 (a, here), (b, there) = timed(mine), timed(other)

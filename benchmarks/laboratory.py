@@ -1,4 +1,4 @@
-"""How soon the laboratory has learnt to sort, in Chromium, and how free it leaves the page.
+"""Time until the laboratory has learnt to sort, in Chromium, and how much it blocks the page.
 
 python -m benchmarks.laboratory    (needs the set-up of `make test`)
 Budgets: 95 % of held-out items right after 45 s (stretch 20), no task of more than 50 ms on the
@@ -22,7 +22,7 @@ SAID = re.compile(r"step (\d+) of \d+, loss [\d.]+, (\d+) % of held-out items ri
 
 
 def trained(browser: Browser, address: str, seed: int) -> tuple[str, float]:
-    """What the page says when 95 % are first right, or at the end, and its longest task in ms."""
+    """The page's status when 95 % are first right, or at the end, and its longest task in ms."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(f"{address}/lab.html#w.lab=seed:{seed}")
     page.evaluate(LONG_TASKS)

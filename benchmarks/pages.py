@@ -1,4 +1,4 @@
-"""What a first load of each page fetches: text as gzip would send it, fonts as they are.
+"""Bytes that the first load of each page fetches: text compressed by gzip, fonts as they are.
 
 python -m benchmarks.pages [HTML_FOLDER]    (needs a built site and Chromium; budget 350 kB a page)
 """
@@ -28,7 +28,7 @@ def main(html: Path) -> None:
             weights: Counter[str] = Counter()
             for response in responses:
                 kind = response.request.resource_type
-                # A widget's module has a `blob:` address: it came within a script counted already.
+                # A widget's module has a `blob:` address: it is part of a counted script.
                 if kind in KINDS and response.url.startswith(address):
                     body = response.body()
                     weights[kind] += len(body if kind == "font" else gzip.compress(body, 6))

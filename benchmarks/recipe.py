@@ -32,11 +32,11 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.corpus import join, windows
 
 BAR = 1.58 / 1.89
-FINE = 10_000  # updates of the schedule that is read off by the clock
+FINE = 10_000  # updates of the schedule, which follows the clock
 
 
 class Clock:
-    """A schedule by the share of the time for updates that has passed, and a hook that ends it."""
+    """A schedule over the elapsed share of the training time, and a hook that ends the run."""
 
     def __init__(self, schedule: Callable[[int], float], seconds: float):
         self.schedule, self.updates = schedule, 0
@@ -58,7 +58,7 @@ class Clock:
 def learn(
     recipe: str, text: str, seed: int, threads: int, seconds: float | None = None
 ) -> dict[str, float]:
-    """Train by a recipe, or as long as the seconds last, and score what came of it."""
+    """Train by a recipe, optionally for a given time, and score the result."""
     torch.set_num_threads(threads)
     settings = read_settings(recipe)
     chosen, data = settings.train, settings.data

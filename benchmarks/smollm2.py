@@ -41,14 +41,14 @@ LOAD = """if True:
 
 
 def timed(generate: Callable[[], Tensor]) -> tuple[float, Tensor]:
-    """Seconds of the clock, and the ids."""
+    """Wall seconds, and the ids."""
     begin = time.perf_counter()
     ids = generate()
     return time.perf_counter() - begin, ids
 
 
 def bandwidth() -> float:
-    """Bytes a second that a sum over 500 MB reads, the best of ten."""
+    """Bytes per second that a sum over 500 MB reads, the best of ten."""
     many = torch.ones(125_000_000)
     best = min(timed(many.sum)[0] for _ in range(10))
     return many.nbytes / best
@@ -81,7 +81,7 @@ def main() -> None:
         far = float((ours(prompt) - theirs(prompt).logits).abs().max())
     pairs, same = [], True
     for turn in range(PAIRS + 1):
-        if turn % 2:  # who begins changes, too
+        if turn % 2:  # alternate the order
             (b, there), (a, here) = timed(other), timed(mine)
         else:
             (a, here), (b, there) = timed(mine), timed(other)

@@ -37,7 +37,7 @@ MODERN = {
     "qk_norm": True,
     "bias": False,
 }
-# a batch of translated numbers, and something larger: config, batch, source and target length
+# a batch of number words, and a larger one: config, batch, source and target length
 CASES = {
     "tiny": (TINY, 64, 18, 24),
     "larger": (TransformerConfig(d_model=256, n_heads=8, d_ff=1024), 4, 120, 128),
@@ -89,7 +89,7 @@ def batch(size: int, n_source: int, n_target: int) -> tuple[Tensor, Tensor]:
 
 
 def stepper(model: nn.Module, words: tuple[Tensor, Tensor]):
-    """A function that makes a training step and gives its seconds."""
+    """A function that makes a training step and returns its seconds."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     source, target = words
 
@@ -108,7 +108,7 @@ def compare(ours: Callable[[], float], other: Callable[[], float]) -> tuple[floa
     """Median seconds of both, and the median of other / ours of each pair of steps."""
     pairs = []
     for turn in range(PAIRS + 2):
-        if turn % 2:  # who begins changes, too
+        if turn % 2:  # alternate the order
             b, a = other(), ours()
         else:
             a, b = ours(), other()

@@ -1,4 +1,4 @@
-"""How soon a page's first widget is drawn, and what a redraw costs while one drags over a map.
+"""Time until a page's first widget is drawn, and of a redraw while dragging over a map.
 
 python -m benchmarks.widgets    (needs a built site and the set-up of `make test`)
 Budgets: 0.5 s from navigation to the first widget, 16 ms a redraw of 64 x 64.

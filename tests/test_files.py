@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from attnbook.files import FORGOTTEN, whole
+from attnbook.files import ABANDONED, atomic
 from tools.notebooks import ROOT
 
 
 def test_writers_of_the_same_file_have_places_of_their_own(tmp_path: Path) -> None:
     """The first to begin is the last to end, and stays."""
     path = tmp_path / "new" / "a.txt"
-    with whole(path) as first:
+    with atomic(path) as first:
         first.write_text("first, half ")
-        with whole(path) as second:
+        with atomic(path) as second:
             second.write_text("second")
         assert path.read_text() == "second" and first != second
         with first.open("a") as file:
@@ -28,7 +28,7 @@ def test_writers_of_the_same_file_have_places_of_their_own(tmp_path: Path) -> No
 
 def test_a_file_that_many_write_at_once_is_one_of_theirs(tmp_path: Path) -> None:
     def write(i: int) -> None:
-        with whole(tmp_path / "a") as partial:
+        with atomic(tmp_path / "a") as partial:
             partial.write_text(f"{i} " * 10_000)
 
     with ThreadPoolExecutor(8) as pool:
@@ -42,7 +42,7 @@ def test_what_is_half_written_is_removed(tmp_path: Path, kind: str) -> None:
     (tmp_path / "a").write_text("before")
 
     def stopped() -> None:
-        with whole(tmp_path / "a") as partial:
+        with atomic(tmp_path / "a") as partial:
             if kind == "file":
                 partial.write_text("half")
             elif kind == "folder":
@@ -57,7 +57,7 @@ def test_what_is_half_written_is_removed(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_folder_becomes_whole_at_once(tmp_path: Path) -> None:
-    with whole(tmp_path / "a") as partial:
+    with atomic(tmp_path / "a") as partial:
         partial.mkdir()
         (partial / "b").write_text("b")
         assert not (tmp_path / "a").exists()
@@ -65,15 +65,15 @@ def test_a_folder_becomes_whole_at_once(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_is_removed_a_day_later(tmp_path: Path) -> None:
-    with whole(tmp_path / "a") as partial:
+    with atomic(tmp_path / "a") as partial:
         partial.write_text("a")
     lefts = [partial, partial.with_name(partial.name.replace("a.", "b.", 1))]
     mine = tmp_path / "film.partial"
-    for age, stays in ((FORGOTTEN - 100, True), (FORGOTTEN + 100, False)):
+    for age, stays in ((ABANDONED - 100, True), (ABANDONED + 100, False)):
         for path in (*lefts, mine):
             path.write_text("half")
             os.utime(path, (time.time() - age, time.time() - age))
-        with whole(tmp_path / "a") as partial:
+        with atomic(tmp_path / "a") as partial:
             partial.write_text("a")
         assert [path.exists() for path in lefts] == 2 * [stays] and mine.exists()
 
@@ -104,11 +104,11 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, steps: list[str]) -> None:
     """Else a power cut may leave an empty file of that name; then the folder's list follows."""
-    with whole(tmp_path / "place" / "a") as partial:
+    with atomic(tmp_path / "place" / "a") as partial:
         partial.write_text("a")
     assert steps == ["sync a", "rename a", "sync place"]
     steps.clear()
-    with whole(tmp_path / "place" / "b") as partial:
+    with atomic(tmp_path / "place" / "b") as partial:
         (partial / "deep").mkdir(parents=True)
         (partial / "deep" / "c").write_text("c")
     assert sorted(steps[:3]) == ["sync b", "sync c", "sync deep"]
@@ -134,7 +134,7 @@ def test_a_system_that_cannot_sync_a_folder_writes_all_the_same(
     monkeypatch.setattr(os, "open", no_folder)
     monkeypatch.setattr(os, "fsync", no_sync)
     for name in "ab":
-        with whole(tmp_path / name) as partial:
+        with atomic(tmp_path / name) as partial:
             partial.mkdir()
             (partial / "c").write_text("c")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
@@ -148,14 +148,14 @@ def test_a_disk_that_fails_leaves_the_old_file(
 
     (tmp_path / "a").write_text("before")
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="Input/output error"), whole(tmp_path / "a") as partial:
+    with pytest.raises(OSError, match="Input/output error"), atomic(tmp_path / "a") as partial:
         partial.write_text("after")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "before"
 
 
 def test_tools_write_notebooks_by_the_same_code_and_without_torch() -> None:
-    where = "n.whole.__wrapped__.__code__.co_filename"
+    where = "n.atomic.__wrapped__.__code__.co_filename"
     code = f"import sys, tools.notebooks as n; print({where}, 'torch' in sys.modules)"
     root = Path(__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)

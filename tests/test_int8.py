@@ -14,7 +14,7 @@ from attnbook.model.bert import Bert, pack
 from attnbook.model.config import GPT_2, QWEN_3, TransformerConfig
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import SPECIAL, BytePair, WordPiece
-from attnbook.weights.int8 import load_int8, quantize, said, save_int8
+from attnbook.weights.int8 import load_int8, metadata, quantize, save_int8
 
 CONFIG = TransformerConfig(
     d_model=12,
@@ -62,7 +62,7 @@ def test_a_file_gives_back_model_and_tokenizer(tmp_path: Path) -> None:
         else:
             Q, scale = quantize(before[name])
             assert weight.equal(Q * scale[:, None]) and not weight.equal(before[name]), name
-    assert said(path)["scores"] == {"words": 0.5} and said(path)["tokens"][0] == "é"
+    assert metadata(path)["scores"] == {"words": 0.5} and metadata(path)["tokens"][0] == "é"
     save_int8(tmp_path / "twice.safetensors", loaded, theirs)
     twice, _ = load_int8(tmp_path / "twice.safetensors")
     tokens, segments = pack(tokenizer.vocab, [[6, 7, 8]], [[8]], max_len=9)
@@ -117,7 +117,7 @@ def test_a_file_gives_back_a_decoder_and_its_merges(
         assert loaded.state_dict()[name].equal(weight), name
     tokens = torch.tensor([tokenizer.encode(" the thé")])
     assert 0 < (loaded(tokens) - model(tokens)).abs().max() < 0.3
-    given = said(path)
+    given = metadata(path)
     assert {name: given[name] for name in ("merges", "special", "steps")} == {
         "merges": ["Ġ t", "h e", "Ġt he", "Ã ©"],
         "special": ["<end>", "<start>"],
@@ -145,12 +145,12 @@ def test_a_model_and_its_tokenizer_belong_together(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             save_int8(path, *bad)
-    with pytest.raises(ValueError, match="said must not have merges, which the model says"):
+    with pytest.raises(ValueError, match="more must not have merges, which the model says"):
         save_int8(path, decoder, pairs, {"merges": []})
     save_int8(path, decoder, pairs)
     with pytest.raises(ValueError, match="must hold a Bert, got a TransformerDecoder"):
         load_int8(path, Bert)
-    texts = {name: json.dumps(value) for name, value in said(path).items()}
+    texts = {name: json.dumps(value) for name, value in metadata(path).items()}
     save_file({"a": torch.ones(2)}, path, {**texts, "config": '{"later": 1}'})
     with pytest.raises(ValueError, match=r"must say a config that is known here: .* 'later'"):
         load_int8(path)
@@ -168,13 +168,13 @@ def test_bad_matrices_and_files(tmp_path: Path) -> None:
         quantize(torch.tensor([[1.0, torch.inf]]))
     model, tokenizer = made()
     path = tmp_path / "model.safetensors"
-    with pytest.raises(ValueError, match="said must not have tokens, which the model says"):
+    with pytest.raises(ValueError, match="more must not have tokens, which the model says"):
         save_int8(path, model, tokenizer, {"tokens": []})
     with pytest.raises(ValueError, match="path must be a safetensors file"):
         load_int8(path)
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="path must be a safetensors file"):
-        said(path)
+        metadata(path)
     save_file({"a": torch.ones(2)}, path, {"config": "{}"})
     with pytest.raises(ValueError, match=r"must say its tokens, got \['config'\]"):
         load_int8(path)

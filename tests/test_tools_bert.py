@@ -12,7 +12,7 @@ from attnbook.weights import int8
 from attnbook.weights.pretrained import SOTU_BERT, sotu_bert
 from tools import bert
 
-SAID = int8.said(SOTU_BERT)
+SAID = int8.metadata(SOTU_BERT)
 
 
 @cache

@@ -13,7 +13,7 @@ from attnbook.weights.pretrained import SOTU_GPT, sotu_gpt
 from tools import gpt
 from tools.bert import data_hash
 
-SAID = int8.said(SOTU_GPT)
+SAID = int8.metadata(SOTU_GPT)
 TOLD = SAID["bits_per_byte"]
 BEGINNING = 3000  # bytes of each held-out speech that a quick look reads
 

@@ -1,6 +1,6 @@
-"""`make again`: a run of each stored table, chosen by chance, is made anew and compared.
+"""`make again`: repeat a randomly chosen run of each stored table, and compare.
 
-A table of `book/experiments` is evidence only as long as its script finds it again. `NAME=norms`
+A table of `book/experiments` is evidence only as long as its script reproduces it. `NAME=norms`
 takes one table; `--seed 3` makes the same choices again.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
         print(f"{name}:", *(f"{key}={value}" for key, value in setting.items()), flush=True)
         try:
             said = experiment.again(setting)
-        except Exception as error:  # the other tables are asked all the same
+        except Exception as error:  # go on with the other tables
             said = [repr(error)]
         away += bool(said)
         print("\n".join(f"  ELSEWHERE: {line}" for line in said) or "  found again", flush=True)

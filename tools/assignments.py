@@ -1,8 +1,8 @@
-"""Student notebooks, made of the solutions by nbgrader: `python -m tools.assignments`.
+"""Make students' notebooks from the solutions, by nbgrader: `python -m tools.assignments`.
 
 `book/solutions/a1.ipynb` is what nbgrader calls the source version, executed. From it comes
-`book/assignments/a1.ipynb`: without solutions and hidden tests, but with what the checks print when
-all is right, so that nbval can judge.
+`book/assignments/a1.ipynb`: without solutions and hidden tests, but with the checks' output for
+right answers, so that nbval can judge.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ STEPS = (LockCells, ClearSolutions, ClearHiddenTests, ComputeChecksums)
 
 
 def sources(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """The solutions of assignments."""
+    """The notebooks of solutions."""
     return sorted((book / "solutions").glob("a*.ipynb"))
 
 
@@ -31,7 +31,7 @@ def student(path: pathlib.Path) -> NotebookNode:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.outputs, cell.execution_count = [], None
     notebooks.settle_cells(nb)
-    nb.metadata.pop("attnbook", None)  # it was not run so
+    nb.metadata.pop("attnbook", None)  # this notebook itself was not run
     return nb
 
 

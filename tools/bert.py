@@ -1,7 +1,7 @@
 """Pretrain the book's own BERT, and store it in 8 bits: `make bert`.
 
-It reads presidents' speeches on one core for about half an hour. A run that is stopped goes on
-where it was. `src/attnbook/weights/bert.safetensors` says of itself what made it and how it scores.
+It reads presidents' speeches on one core for about half an hour. An interrupted run
+resumes. The metadata of `src/attnbook/weights/bert.safetensors` hold its settings and scores.
 """
 
 import json
@@ -46,28 +46,28 @@ CONFIG = replace(BERT, d_model=128, n_heads=4, d_ff=256, n_layers=4, max_len=128
 RATE = Cosine(2e-3, STEPS, warmup=500)
 LENGTHS_SCORED, BATCHES = (64, 128), 32
 TOKENS = 2048  # in a batch
-LENGTHS = {0: 16, 1500: 32, 2500: 64, 4000: 128}  # of a row, from an update on
-ALONE = range(4000, 4400)  # updates that hide no word: the next sentence is asked alone
+LENGTHS = {0: 16, 1500: 32, 2500: 64, 4000: 128}  # first update -> tokens in a row
+ALONE = range(4000, 4400)  # updates without masked words: only next-sentence prediction
 
 
 def length(step: int) -> int:
-    """How many tokens the rows of a batch have: few at first, when neighbours teach most."""
+    """Number of tokens in a row: few at first, when neighbouring words teach most."""
     return LENGTHS[max(begin for begin in LENGTHS if begin <= step)]
 
 
 def tokenizer() -> WordPiece:
-    """Of the words of training."""
+    """The tokenizer, trained on the training texts."""
     texts = (sentence for speech in speeches("train") for sentence in sentences(speech.text))
     return WordPiece.train(texts, 3800)
 
 
 def adamw(parameters: Named) -> torch.optim.AdamW:
-    """Adam with weight decay, in one kernel."""
+    """AdamW with the fused kernel."""
     return torch.optim.AdamW(parameters, weight_decay=0.01, fused=True)
 
 
 class Clock:
-    """A hook that adds up the seconds of a run, also when it was stopped, and prints its losses."""
+    """A hook that adds up the seconds of a run, across interruptions, and prints its losses."""
 
     def __init__(self, path: Path, every: int = 500):
         self.path, self.every = path, every
@@ -89,7 +89,7 @@ class Clock:
 
 
 def batch(pairs: SpeechPairs, step: int) -> Examples:
-    """What is read at a step."""
+    """The batch of a step."""
     n, share = length(step), 0.0 if step in ALONE else 0.15
     return pairs.examples("train", n, step, batch_size=TOKENS // n, seed=SEED, share=share)
 
@@ -101,7 +101,7 @@ def untrained(pairs: SpeechPairs) -> Bert:
 
 
 def scores(model: Bert, pairs: SpeechPairs, n: int, batches: int = BATCHES) -> dict[str, float]:
-    """Accuracies of a model on years that it never read, in rows of n tokens."""
+    """Accuracies of a model on held-out years, in rows of n tokens."""
     says = partial(judge_pairs, model)
     asked: dict[str, Any] = {"n": n, "batches": batches}
     return {
@@ -112,7 +112,7 @@ def scores(model: Bert, pairs: SpeechPairs, n: int, batches: int = BATCHES) -> d
 
 
 def without_model(pairs: SpeechPairs, n: int, batches: int = BATCHES) -> dict[str, float]:
-    """The same by counts of neighbours, and by the words that two texts share."""
+    """Baselines without a model: counts of neighbouring words, and words that two texts share."""
     topic = Topic(pairs, n=n)
     asked: dict[str, Any] = {"n": n, "batches": batches}
     return {
@@ -125,7 +125,7 @@ def without_model(pairs: SpeechPairs, n: int, batches: int = BATCHES) -> dict[st
 
 
 def learn(model: Bert, pairs: SpeechPairs, steps: int = STEPS, on_step: Iterable = ()) -> list:
-    """The run, or its beginning: the losses."""
+    """Train for some steps; returns the losses."""
     return train(
         model,
         partial(batch, pairs),
@@ -143,9 +143,9 @@ def main() -> None:
     pairs, clock = SpeechPairs(tokenizer()), Clock(KEPT / "seconds")
     model = untrained(pairs)
     losses = learn(model, pairs, on_step=[Checkpoint(KEPT / "run.safetensors"), clock])
-    said = about(COMMAND, SEED, clock, losses)
-    int8.save_int8(PATH, model, pairs.tokenizer, said)
-    rounded, _ = int8.load_int8(PATH)  # what is scored is what is stored
+    metadata = about(COMMAND, SEED, clock, losses)
+    int8.save_int8(PATH, model, pairs.tokenizer, metadata)
+    rounded, _ = int8.load_int8(PATH)  # score the stored model
     models = {"": rounded, "_float32": model, "_untrained": untrained(pairs).eval()}
     for n in LENGTHS_SCORED:
         found = {
@@ -154,13 +154,13 @@ def main() -> None:
             for name, score in scores(one, pairs, n).items()
         }
         rows = found | without_model(pairs, n)
-        said.setdefault("scores", {})[str(n)] = {k: round(v, 4) for k, v in rows.items()}
-    int8.save_int8(PATH, model, pairs.tokenizer, said)
-    print(json.dumps(said["scores"], indent=1), PATH.stat().st_size, "bytes")
+        metadata.setdefault("scores", {})[str(n)] = {k: round(v, 4) for k, v in rows.items()}
+    int8.save_int8(PATH, model, pairs.tokenizer, metadata)
+    print(json.dumps(metadata["scores"], indent=1), PATH.stat().st_size, "bytes")
 
 
 def about(command: str, seed: int, clock: Clock, losses: list[float]) -> dict[str, Any]:
-    """What a file of weights says of the run that made it; a loss is a mean of the clock's beat."""
+    """The metadata of a run for the file of weights; losses are means over the clock's interval."""
     every, steps = clock.every, len(losses)
     return {
         "command": command,
@@ -176,7 +176,7 @@ def about(command: str, seed: int, clock: Clock, losses: list[float]) -> dict[st
 
 
 def data_hash() -> str:
-    """Of the texts that training reads."""
+    """A hash of the training texts."""
     return sha256("\n".join(speech.text for speech in speeches("train")).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """Push the notebooks that the built site hands out to a branch: launch buttons open it.
 
-The branch holds one commit: the notebooks at their paths, and what Binder installs, which is the
-package from where their first cells take it.
+The branch holds one commit: the notebooks at their paths, and a requirements file for Binder, which
+installs the package from the same source as the notebooks' first cells.
 """
 
 import os
@@ -21,7 +21,7 @@ README = "The notebooks of the site, as it was built from commit {commit}. Made 
 
 
 def lay_out(html: pathlib.Path, root: pathlib.Path, folder: pathlib.Path) -> None:
-    """Put what the branch holds into an empty folder."""
+    """Write the branch's files to an empty folder."""
     sources, named = html / "_sources", set[str]()
     for path in sorted(sources.rglob("*.ipynb")):
         source = FROM.search(path.read_text("utf-8"))
@@ -38,7 +38,7 @@ def lay_out(html: pathlib.Path, root: pathlib.Path, folder: pathlib.Path) -> Non
 
 
 def binder(root: pathlib.Path, folder: pathlib.Path, source: str) -> None:
-    """What Binder installs from a checkout, with the package from elsewhere."""
+    """Write Binder's requirements, with the package from `source`."""
     (folder / "binder").mkdir(exist_ok=True)
     for path in (root / "binder").iterdir():
         text = path.read_text("utf-8")
@@ -48,7 +48,7 @@ def binder(root: pathlib.Path, folder: pathlib.Path, source: str) -> None:
 
 
 def push(folder: pathlib.Path, branch: str, root: pathlib.Path = ROOT) -> None:
-    """Make a folder the only commit of a branch of the repository that `root` was cloned from."""
+    """Push a folder as the only commit of a branch to the origin of `root`."""
 
     def git(*said: str) -> str:
         done = subprocess.run(

@@ -24,7 +24,7 @@ CELL_SECONDS = 600
 
 
 class RunError(Exception):
-    """A chapter did not run to its end; says which cell and why."""
+    """A chapter did not run to its end; the message says which cell failed and why."""
 
 
 # run
@@ -48,7 +48,7 @@ def run(path: pathlib.Path) -> tuple[float, float]:
 
 
 def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
-    """The notebook with fresh outputs, settled, and the peak memory of its kernel in MB."""
+    """Run a notebook; returns it with reproducible outputs, and its kernel's peak memory in MB."""
     nb.metadata.pop("widgets", None)
     for cell in nb.cells:
         if cell.cell_type == "code":
@@ -59,7 +59,7 @@ def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
         kernel_name="python3",
         record_timing=False,
         coalesce_streams=True,
-        extra_arguments=["--log-level=ERROR"],  # else each kernel notes that it listens on TCP
+        extra_arguments=["--log-level=ERROR"],  # otherwise each kernel logs that it listens on TCP
         resources={"metadata": {"path": str(path.parent)}},
     )
     environment = {**os.environ, "ATTNBOOK_PROGRESS": "0"}
@@ -80,9 +80,9 @@ def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
 
 
 def lighter(png: str) -> str:
-    """The picture, base64 as before, in the 32 colours that suit it best: charts need no more."""
+    """A base64 PNG reduced to its best 32 colours, which suffice for charts."""
     picture = Image.open(io.BytesIO(base64.b64decode(png)))
-    if picture.mode == "P":  # has few already
+    if picture.mode == "P":  # it has few colours already
         return png
     file = io.BytesIO()
     few = picture.convert("RGB").quantize(32, Image.Quantize.MAXCOVERAGE, kmeans=2)
@@ -116,7 +116,7 @@ def peak_memory(process: psutil.Process) -> Iterator[list[float]]:
 
 
 def describe(path: pathlib.Path, nb: NotebookNode, index: int, error: Exception) -> str:
-    """Which chapter, which cell and what went wrong, as a person wants to read it."""
+    """A readable message: which chapter, which cell, and the error."""
     number = sum(c.cell_type == "code" and bool(c.source.strip()) for c in nb.cells[: index + 1])
     source = "\n".join(f"    {line}" for line in nb.cells[index].source.splitlines())
     why = re.sub(r"\x1b\[[0-9;]*m", "", getattr(error, "traceback", "") or repr(error))
@@ -125,7 +125,7 @@ def describe(path: pathlib.Path, nb: NotebookNode, index: int, error: Exception)
 
 
 def chosen(chapter: str | None, book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """The notebooks that CHAPTER means: 03, a path, or all."""
+    """The notebooks that CHAPTER names: 03, a path, or all if it is empty."""
     if chapter is None:
         return notebooks.executed(book)
     if chapter.endswith(".ipynb"):
@@ -154,9 +154,9 @@ def command_text(new: str | None) -> None:
 
 
 def sync(root: pathlib.Path, new: str | None = None) -> None:
-    """Bring notebooks and texts together, the newer side of each pair winning.
+    """Synchronise notebooks and texts; the newer side of each pair wins.
 
-    A text without a notebook is what a renamed or deleted chapter leaves: only `new` becomes one.
+    A text without a notebook is left from a renamed or deleted chapter: only `new` becomes one.
     """
     from jupytext.cli import jupytext
 
@@ -171,7 +171,7 @@ def sync(root: pathlib.Path, new: str | None = None) -> None:
         pair = [book / f"{stem}.ipynb", texts / f"{stem}.md"]
         jupytext(["--quiet", "--sync", str(next(p for p in pair if p.exists()))])
         tidy(pair[0])
-        pair[0].touch()  # jupytext writes the text last; neither side is ahead now
+        pair[0].touch()  # jupytext writes the text last; make both equally new
         print(f"book/{stem}.ipynb and .text/{stem}.md agree")
     if left := sorted(written - stems):
         names = ", ".join(f".text/{stem}.md" for stem in left)
@@ -179,7 +179,7 @@ def sync(root: pathlib.Path, new: str | None = None) -> None:
 
 
 def tidy(path: pathlib.Path) -> None:
-    """Drop the note that jupytext leaves, and fold what tags say now."""
+    """Drop jupytext's metadata, and fold cells by their tags."""
     nb = notebooks.read(path)
     noted = nb.metadata.pop("jupytext", None) is not None
     if notebooks.fold(nb) or noted:

@@ -1,6 +1,6 @@
-"""`make cheats`: what is no model of a claim at all; the claim's own asserts must fail for it.
+"""`make cheats`: replace a claim's model by a cheat; the claim's own asserts must fail.
 
-`tests/cheats/<chapter>.toml` lists the cheats of a chapter, two at least for each claim:
+`tests/cheats/<chapter>.toml` lists the cheats of a chapter, at least two for each claim:
 
     [[cheat]]
     claim = "C08"
@@ -8,11 +8,11 @@
     find = "offsets = link_offsets("   # stands exactly once in the chapter's code
     replace = "..."
 
-A chapter's cells run one after another. Before a cell that a cheat changes, the process splits: one
-half goes on as a reader would, the other runs the changed cell and those after it, until an assert
-fails in a cell that bears the claim's id. Cells of other claims run without their asserts. Another
-error, or none, and the cheat is not seen. (The process splits by `fork`, which Windows lacks and
-GPUs do not survive: all runs on the processor.)
+A chapter's cells run one after another. Before a cell that a cheat changes, the process forks: the
+parent goes on as a reader would, the child runs the changed cell and those after it, until an
+assert fails in a cell with the claim's id. Cells of other claims run without their asserts. If
+there is another error or none, the cheat was not detected. (`fork` does not exist on Windows and
+does not work with GPUs: everything runs on the CPU.)
 """
 
 import argparse
@@ -48,7 +48,7 @@ def read(chapter: pathlib.Path, lists: pathlib.Path = LISTS) -> list[dict[str, s
 
 
 def places(cheats: list[dict[str, str]], nb: NotebookNode) -> tuple[dict, list[str]]:
-    """The cheats by the cell that they change; and what is wrong with those that fit none."""
+    """Cell -> the cheats that change it, and errors about cheats that fit no cell."""
     cells, found, wrong = notebooks.code_cells(nb), {}, []
     for cheat in cheats:
         holding = [i for i, cell in enumerate(cells) if cheat["find"] in cell.source]
@@ -64,7 +64,7 @@ def places(cheats: list[dict[str, str]], nb: NotebookNode) -> tuple[dict, list[s
 
 
 def cells_of(claim: str, cells: list[NotebookNode]) -> list[int]:
-    """The numbers of the cells that bear a claim's id."""
+    """The indices of the cells with a claim's id."""
     return [i for i, cell in enumerate(cells) if claim in cell.metadata.get("claims", [])]
 
 
@@ -73,14 +73,14 @@ def name(cheat: dict[str, str]) -> str:
 
 
 class Without(ast.NodeTransformer):
-    """Takes the asserts out of a cell."""
+    """Removes the asserts from a cell."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         return ast.copy_location(ast.Pass(), node)
 
 
 def attempt(shell, cells: list[NotebookNode], first: int, cheat: dict[str, str]) -> str:
-    """How a cheat fares from the cell that it changes: which assert sees it, or what is wrong."""
+    """Run a cheat from the cell that it changes: which assert detects it, or what is wrong."""
     bearing = cells_of(cheat["claim"], cells)
     for i in range(first, bearing[-1] + 1):
         source = cells[i].source
@@ -90,7 +90,7 @@ def attempt(shell, cells: list[NotebookNode], first: int, cheat: dict[str, str])
         error = run(shell, source)
         if isinstance(error, AssertionError):
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            if "ipython-input" in frame.filename:  # an assert of the chapter, not of a library
+            if "ipython-input" in frame.filename:  # an assert of the chapter, not one of a library
                 return f"seen in code cell {i + 1}: {frame.line}"
         if error:
             return f"STOPS: {error!r} in code cell {i + 1}"
@@ -98,7 +98,7 @@ def attempt(shell, cells: list[NotebookNode], first: int, cheat: dict[str, str])
 
 
 def run(shell, source: str) -> BaseException | None:
-    """Run a cell in silence; its error, if there is one."""
+    """Run a cell without output; returns its error, if there is one."""
     with (
         open(os.devnull, "w") as nothing,
         contextlib.redirect_stdout(nothing),
@@ -109,10 +109,10 @@ def run(shell, source: str) -> BaseException | None:
 
 
 def split(task) -> str:
-    """What a function says in a copy of this process, which then ends."""
+    """The text that a function returns in a fork of this process, which then ends."""
     reading, writing = os.pipe()
     if not (child := os.fork()):
-        signal.alarm(PATIENCE)  # ends this half, which then has said nothing
+        signal.alarm(PATIENCE)  # ends the child, which then has returned nothing
         try:
             said = task()
         except BaseException as error:
@@ -120,7 +120,7 @@ def split(task) -> str:
         os.write(writing, said.encode()[:4096])
         os._exit(0)
     os.close(writing)
-    left = signal.alarm(0)  # its own time stands still while it waits
+    left = signal.alarm(0)  # pause its own alarm while it waits
     with os.fdopen(reading, "rb") as pipe:
         said = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
@@ -129,7 +129,7 @@ def split(task) -> str:
 
 
 def judge(chapter: pathlib.Path, lists: pathlib.Path = LISTS) -> int:
-    """Run a chapter with each of its cheats and say how each fared; how many were not seen."""
+    """Run a chapter with each of its cheats and print results; returns how many went undetected."""
     from IPython.core.interactiveshell import InteractiveShell
 
     cheats = read(chapter, lists)
@@ -144,7 +144,7 @@ def judge(chapter: pathlib.Path, lists: pathlib.Path = LISTS) -> int:
     unseen = len(wrong)
     claims = {cheat["claim"] for cheat in cheats}
     last = max((i for claim in claims for i in cells_of(claim, cells)), default=-1)
-    for i in range(last + 1):  # what a cheat must break holds without it
+    for i in range(last + 1):  # without the cheat, the asserts must hold
         for cheat in found.get(i, []):
             said = split(lambda i=i, cheat=cheat: attempt(shell, cells, i, cheat))
             unseen += not said.startswith("seen")
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("chapter", nargs="?")
     parser.add_argument("--lists", type=pathlib.Path, default=LISTS)
     asked = parser.parse_args()
-    # One thread: a copy of a process has none of its others. No picture is drawn on a screen.
+    # One thread: a forked process has no other threads. Figures are not shown on a screen.
     os.environ |= {"ATTNBOOK_PROGRESS": "0", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     os.environ["ACCELERATE_USE_CPU"] = "true"
     unseen = 0

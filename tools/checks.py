@@ -1,4 +1,4 @@
-"""What every notebook of the book promises. Each check returns one line a problem, in words."""
+"""What every notebook of the book promises. Each check returns one line for each problem."""
 
 import ast
 import pathlib
@@ -13,19 +13,19 @@ from tools import notebooks
 from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
 LARGEST = 600_000  # bytes
-PROSE = 7  # words to a line of code that is not folded
-EXTRA = "pretrained"  # of the package; its room `weights` needs it
+PROSE = 7  # words for each line of code that is not folded
+EXTRA = "pretrained"  # the extra that the room `weights` needs
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
-# nbval obeys such comments too; what a cell is let off stands in its tags, where `judged` reads it.
+# nbval also obeys such comments; here exemptions are tags, which `judged` reads.
 MARKER = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST_VALIDATE)_\w+)", re.MULTILINE)
-# An address or a path of this machine differs on the next.
+# Memory addresses and paths differ on the next machine.
 MACHINE = re.compile(
     r"\b0x[0-9a-f]{6,}|(?<![\w.])/(home|root|tmp|usr|Users|work)/|Traceback \(most"
 )
 
 
 def problems(path: pathlib.Path) -> list[str]:
-    """All that is wrong with a stored notebook."""
+    """All problems of a stored notebook."""
     nb = notebooks.read(path)
     found = [*valid(nb), *first_line(nb), *widgets(nb), *pictures(nb)]
     if notebooks.is_assignment(path):
@@ -42,7 +42,7 @@ def problems(path: pathlib.Path) -> list[str]:
 
 
 def valid(nb: NotebookNode) -> list[str]:
-    """Of the form that every program reads; nbformat says only the first fault."""
+    """The notebook is valid; nbformat reports only the first error."""
     try:
         nbformat.validate(nb)
     except nbformat.ValidationError as error:
@@ -51,7 +51,7 @@ def valid(nb: NotebookNode) -> list[str]:
 
 
 def first_line(nb: NotebookNode) -> list[str]:
-    """The import that the site replaces by one that installs, with the extra that is needed."""
+    """The first line is the neutral import, with the right extra; the site replaces it."""
     cells = code_cells(nb)
     needs, first = from_extra(cells), cells[0].source.split("\n")[0] if cells else ""
     door = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "door.py")
@@ -63,7 +63,7 @@ def first_line(nb: NotebookNode) -> list[str]:
 
 
 def assignment(nb: NotebookNode) -> list[str]:
-    """As a reader first opens it: of its runs only what checks print, for nbval to compare."""
+    """An assignment is as a reader first opens it; only checks' outputs are stored."""
     found = []
     for cell in (cell for cell in nb.cells if cell.cell_type == "code"):
         ran = cell.outputs or cell.execution_count is not None
@@ -88,7 +88,7 @@ def number(nb: NotebookNode, cell: NotebookNode) -> str:
 
 
 def executed(nb: NotebookNode) -> list[str]:
-    """Run from top to bottom, not edited since, and folded alike on a page and in Jupyter."""
+    """It was run from top to bottom, not edited since, and folds alike on a page and in Jupyter."""
     cells, found = code_cells(nb), []
     if [c.execution_count for c in cells] != list(range(1, len(cells) + 1)):
         found.append("was not executed from top to bottom (counts are not 1..n): make run")
@@ -110,7 +110,7 @@ def outputs(nb: NotebookNode) -> list[str]:
 
 
 def texts(value: object) -> Iterator[str]:
-    """The strings of an output as they are shown: JSON would join a line's start to a letter."""
+    """The strings of an output as shown; in JSON, an escape could hide the start of a line."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -119,7 +119,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def widgets(nb: NotebookNode) -> list[str]:
-    """Every view has its state, nothing is a stock control, every copy of a source is current."""
+    """Every view has its state, no stock controls are used, every copy of a source is current."""
     state, found = notebooks.models(nb), []
     missing = [view for view in notebooks.views(nb) if view not in state]
     if missing:
@@ -133,7 +133,7 @@ def widgets(nb: NotebookNode) -> list[str]:
 
 
 def judged(nb: NotebookNode) -> list[str]:
-    """nbval compares every output, or the cell asserts what it shows."""
+    """nbval compares every output, or the cell asserts its result."""
     found = []
     for cell in code_cells(nb):
         for marker in MARKER.findall(cell.source):
@@ -146,7 +146,7 @@ def judged(nb: NotebookNode) -> list[str]:
 
 
 def claims(nb: NotebookNode) -> list[str]:
-    """Only claims that are listed, each in a code cell that asserts it."""
+    """Every claim of a cell is listed, and the cell asserts it."""
     titles, found = claim_titles(), []
     for index, cell in enumerate(nb.cells):
         for claim in cell.metadata.get("claims", []):
@@ -158,12 +158,12 @@ def claims(nb: NotebookNode) -> list[str]:
 
 
 def claim_titles(path: pathlib.Path = BOOK / "claims.md") -> dict[str, str]:
-    """The claims that the book is to show, by id."""
+    """Id -> title of the book's claims."""
     return dict(re.findall(r"^\| (C\d\d) \| (.+?) \|$", path.read_text("utf-8"), re.MULTILINE))
 
 
 def claims_shown(paths: Iterable[pathlib.Path]) -> dict[str, list[str]]:
-    """Where each claim is shown: notebook, cell, and whether that cell asserts it."""
+    """Claim -> where it is shown: notebook, cell, and whether that cell asserts it."""
     shown = {}
     for path in paths:
         nb = notebooks.read(path)
@@ -175,7 +175,7 @@ def claims_shown(paths: Iterable[pathlib.Path]) -> dict[str, list[str]]:
 
 
 def pictures(nb: NotebookNode) -> list[str]:
-    """Every figure has words for those who don't see it."""
+    """Every figure has alt text."""
     found = []
     for cell in nb.cells:
         if cell.cell_type == "markdown":
@@ -186,7 +186,7 @@ def pictures(nb: NotebookNode) -> list[str]:
             for o in cell.outputs
             if VIEW not in o.get("data", {})
             and {"image/png", SVG} & set(o.get("data", {}))
-            and STILL not in o.data.get(SVG, "")  # which says itself what one sees
+            and STILL not in o.data.get(SVG, "")  # which has its own description
         ]
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         if drawn and not alt.strip():
@@ -212,7 +212,7 @@ def unnamed_images(text: str) -> list[str]:
 
 
 def chapter(nb: NotebookNode) -> list[str]:
-    """What a chapter has beyond any notebook: both widgets, the package, enough prose."""
+    """A chapter also has both widgets, uses the package, and has enough prose."""
     found, state = [], notebooks.models(nb)
     shown = {notebooks.widget_class(state[view]) for view in notebooks.views(nb) if view in state}
     for want in ("Heatmap", "Temperature"):
@@ -227,12 +227,12 @@ def chapter(nb: NotebookNode) -> list[str]:
 
 
 def folded(cell: NotebookNode) -> bool:
-    """Whether a page shows the code of a cell only when it is asked to."""
+    """Whether a page folds the code of a cell."""
     return bool(tags(cell) & (HIDES["source_hidden"] | {"remove-input", "remove-cell"}))
 
 
 def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
-    """What code cells import that only the extra brings."""
+    """Imports of code cells that need the extra."""
     brings = {re.split(r"\W", need)[0] for need in project()["optional-dependencies"][EXTRA]}
     names = set()
     for node in (node for cell in cells for node in ast.walk(notebooks.parse(cell.source))):
@@ -246,5 +246,5 @@ def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
 
 
 def project() -> dict:
-    """The package, as this checkout has it."""
+    """The `[project]` table of pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

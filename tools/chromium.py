@@ -1,6 +1,6 @@
 """Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
 
-`python -m tools.chromium` prints the path of one that is sure to be there.
+`python -m tools.chromium` prints the path of one, after fetching it if needed.
 """
 
 import os
@@ -17,7 +17,7 @@ MISSING = (
 
 
 def find() -> str | None:
-    """The path of a Chromium that starts: $CHROMIUM, or on the path, or fetched by Playwright."""
+    """The path of a Chromium that starts: $CHROMIUM, one on PATH, or Playwright's; None if none."""
     if named := os.environ.get("CHROMIUM"):
         return named if works(named) else sys.exit(f"CHROMIUM={named} does not start")
     if found := next(filter(works, map(shutil.which, NAMES)), None):
@@ -30,7 +30,7 @@ def find() -> str | None:
 
 
 def works(path: str | None) -> bool:
-    """Whether a Chromium starts: some systems have a stub that only says what to install."""
+    """Whether a Chromium starts: some systems have a stub that only tells what to install."""
     if not path:
         return False
     try:
@@ -40,7 +40,7 @@ def works(path: str | None) -> bool:
 
 
 def install() -> None:
-    """Fetch a Chromium; a failure shows in what find() then says."""
+    """Fetch a Chromium; if that fails, find() returns None."""
     if debian() and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         # A font is needed: without one a page has no text to measure or to click.
@@ -54,7 +54,7 @@ def install() -> None:
 
 
 def debian() -> bool:
-    """Whether this is Debian itself: Ubuntu's package of the name only installs a snap."""
+    """Whether this is Debian itself: Ubuntu's package of that name only installs a snap."""
     try:
         return platform.freedesktop_os_release().get("ID") == "debian"
     except OSError:
@@ -62,7 +62,7 @@ def debian() -> bool:
 
 
 def ensure() -> str:
-    """The path of a Chromium, fetched if need be."""
+    """The path of a Chromium, fetched if needed."""
     if not find():
         install()
     return find() or sys.exit(MISSING)

@@ -1,9 +1,9 @@
-"""Open each chapter as a reader does who has nothing: `python -m tools.door [CHAPTER]`.
+"""Open each chapter as a reader does who has installed nothing: `python -m tools.door [CHAPTER]`.
 
 Builds the site, serves it on localhost, downloads each chapter by the button of its page and runs
-them one after another in one environment, which holds torch and Jupyter's kernel; all else is
-installed by first cells, and the package anew by each. What it cannot see: this checkout and its
-environment.
+them one after another in one environment with torch and Jupyter's kernel. The first cells install
+everything else; each installs the package anew. The environment cannot see this checkout or its
+packages.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folder: pathlib.Path) -> Iterator[str]:
-    """Serve a folder on localhost; gives its address."""
+    """Serve a folder on localhost; yields its address."""
     folder.mkdir(parents=True, exist_ok=True)
     handler = functools.partial(Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -56,7 +56,7 @@ def served(folder: pathlib.Path) -> Iterator[str]:
 
 
 def build(address: str) -> None:
-    """The whole site, for this address."""
+    """Build the whole site for this address."""
     environment = {**os.environ, "BOOK_SITE_URL": address, "BOOK_REPOSITORY_URL": ""}
     command = [*site.BUILD, "--path-output", str(BUILT), "."]
     if subprocess.run(command, cwd=ROOT, env=environment).returncode:
@@ -64,7 +64,7 @@ def build(address: str) -> None:
 
 
 def download(page: str) -> nbformat.NotebookNode:
-    """The notebook that the download button of a page hands out."""
+    """The notebook behind the download button of a page."""
     with urlopen(page) as answer:
         button = BUTTON.search(answer.read().decode())
     assert button, f"{page} has no download button"
@@ -73,7 +73,7 @@ def download(page: str) -> nbformat.NotebookNode:
 
 
 class Elsewhere:
-    """An environment with torch and Jupyter's kernel, in a folder that is not this checkout's."""
+    """An environment with torch and Jupyter's kernel, outside of this checkout."""
 
     def __init__(self, folder: pathlib.Path):
         self.folder, self.python = folder, str(folder / "venv" / "bin" / "python")
@@ -98,7 +98,7 @@ class Elsewhere:
         )
 
     def run(self, nb: nbformat.NotebookNode) -> list[str]:
-        """Run a notebook where attnbook is missing: its module's file, its origin, torch's version.
+        """Run a notebook without attnbook installed; returns its file, its origin, torch's version.
 
         Raises:
             CellExecutionError: if a cell fails.
@@ -125,7 +125,7 @@ def main() -> None:
         build(address)
         elsewhere = Elsewhere(pathlib.Path(folder))
         given = [(path.stem, download(f"{address}/book/{path.stem}.html")) for path in paths]
-        # First those that ask for least: what another has installed must not help them.
+        # Those that need least first: they must not profit from what others have installed.
         for name, nb in sorted(given, key=lambda each: "attnbook[" in str(each[1].cells)):
             start = time.perf_counter()
             try:

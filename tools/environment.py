@@ -1,7 +1,7 @@
-"""Set up .venv for building (`book`), for everything (`test`), or besides for `make mutants`, with
-the pins of requirements.txt.
+"""Set up .venv for building (`book`), for everything (`test`), or also for `make mutants`, with the
+pins of requirements.txt.
 
-Runs before anything is installed, by whatever `python3` is at hand: standard library only.
+Runs before anything is installed, by any `python3`: standard library only.
 """
 
 import os
@@ -29,7 +29,7 @@ def main():
         create()
     pip("pip")  # a fresh environment's pip may not know --group
     if kind == "test":
-        # First and by its exact version: others' requirements may otherwise bring another build.
+        # torch first, by its exact version: other requirements may otherwise bring another build.
         pip(*[line for line in PINS.read_text().split() if line.startswith("torch==")])
     pip(*[part for group in GROUPS[kind] for part in ("--group", group)])
     if kind == "test":
@@ -38,7 +38,7 @@ def main():
 
 
 def usable():
-    """Whether there is an environment, whole and new enough: a set-up may have been interrupted."""
+    """Whether there is a complete and recent enough environment: a set-up may be interrupted."""
     check = "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)
     try:
         return not subprocess.call([str(PYTHON), "-c", check], stderr=subprocess.DEVNULL)
@@ -47,7 +47,7 @@ def usable():
 
 
 def create():
-    """Make the environment with the first Python that is new enough."""
+    """Create the environment with the first Python that is new enough."""
     names = ["python3.%d" % minor for minor in range(OLDEST[1], OLDEST[1] + 4)]
     found = sys.executable if sys.version_info >= OLDEST else first(names)
     if not found:

@@ -1,7 +1,7 @@
 """`make exercises`: run each chapter and, after it, the code of its exercises' solutions.
 
-No page and no test runs a solution. Here its code follows the chapter's, and what it prints is
-shown: does it agree with what the solution says?
+No page and no test runs a solution. Here its code runs after the chapter's, and its output is
+printed, to be compared with the solution's text.
 """
 
 import argparse
@@ -21,7 +21,7 @@ CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def solutions(nb: NotebookNode) -> list[tuple[str, str]]:
-    """The labels of exercises, and the code of their solutions."""
+    """(label, code of the solution) of each exercise."""
     prose = [cell.source for cell in nb.cells if cell.cell_type == "markdown"]
     return [
         (label, code)
@@ -32,7 +32,7 @@ def solutions(nb: NotebookNode) -> list[tuple[str, str]]:
 
 
 def followed(nb: NotebookNode) -> NotebookNode:
-    """A chapter, and then its solutions."""
+    """A chapter followed by the code of its solutions."""
     longer = copy.deepcopy(nb)
     longer.cells += [
         new_code_cell(code, metadata={"exercise": label}) for label, code in solutions(nb)

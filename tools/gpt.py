@@ -1,8 +1,8 @@
 """Pretrain the book's own GPT, and store it in 8 bits: `make gpt`.
 
-It reads presidents' speeches on one core for more than half an hour. A run that is stopped
-goes on where it was. `src/attnbook/weights/gpt.safetensors` says of itself what made it, how it
-scores, and what it wrote while it learnt.
+It reads presidents' speeches on one core for more than half an hour. An interrupted run
+resumes. The metadata of `src/attnbook/weights/gpt.safetensors` hold its settings, its scores, and
+the texts that it generated during training.
 """
 
 import bz2
@@ -36,7 +36,7 @@ PATH = ROOT / "src" / "attnbook" / "weights" / "gpt.safetensors"
 KEPT = ROOT / ".cache" / "gpt"
 COMMAND, SEED, STEPS, EVERY = "make gpt", 0, 7_000, 500
 VOCABULARY, CONTEXT, TOKENS = 2048, 256, 2048  # the last: tokens in a batch
-LENGTHS = {0: 128, STEPS // 2: CONTEXT}  # of a row, from an update on
+LENGTHS = {0: 128, STEPS // 2: CONTEXT}  # first update -> tokens in a row
 CONFIG = replace(
     LLAMA_3,
     d_model=128,
@@ -51,7 +51,7 @@ CONFIG = replace(
 )
 OPTIMIZER, RATE = Muon(), StableDecay(0.01, STEPS, warmup=100, decay=STEPS // 2)
 PROMPT, WRITTEN = "My fellow citizens,", 60  # tokens
-SAMPLED = (0, 10, 100, 1000, STEPS // 2, STEPS)  # updates after which the model writes
+SAMPLED = (0, 10, 100, 1000, STEPS // 2, STEPS)  # updates after which the model generates
 PACKERS = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
@@ -62,18 +62,18 @@ def texts(split: str) -> list[str]:
 
 @cache
 def tokenizer() -> BytePair:
-    """Learnt from the speeches of training."""
+    """The tokenizer, trained on the training speeches."""
     return BytePair.train(texts("train"), VOCABULARY)
 
 
 @cache
 def stream() -> Tensor:
-    """All that training reads."""
+    """All training tokens."""
     return join(tokenizer(), texts("train"))
 
 
 def batch(step: int) -> Sequences:
-    """What is read at a step."""
+    """The batch of a step."""
     n = LENGTHS[max(begin for begin in LENGTHS if begin <= step)]
     return windows(stream(), n, step, batch_size=TOKENS // n, seed=SEED)
 
@@ -86,7 +86,7 @@ def untrained() -> TransformerDecoder:
 
 @torch.no_grad()
 def sample(model: TransformerDecoder, pieces: BytePair) -> str:
-    """What a model writes after the prompt: tokens drawn from its distribution, by one seed."""
+    """A text sampled from a model after the prompt, with a fixed seed."""
     chance = torch.Generator().manual_seed(SEED)
     read, state = [pieces.vocab.bos, *pieces.encode(PROMPT)], model.start()
     written: list[int] = []
@@ -98,7 +98,7 @@ def sample(model: TransformerDecoder, pieces: BytePair) -> str:
 
 
 class Writer:
-    """A hook that lets the model write while it learns; what it wrote survives a stop."""
+    """A hook that samples texts during training, and keeps them across interruptions."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -112,14 +112,14 @@ class Writer:
             self.path.write_text(json.dumps(told), "utf-8")
 
     def told(self) -> dict[str, str]:
-        """What it wrote, by updates."""
+        """Update -> the text sampled after it."""
         return json.loads(self.path.read_text("utf-8"))
 
 
 def learn(
     model: TransformerDecoder, steps: int = STEPS, on_step: Iterable[Any] = ()
 ) -> list[float]:
-    """The run, or its beginning: the losses."""
+    """Train for some steps; returns the losses."""
 
     def loss(read: Sequences) -> Tensor:
         return cross_entropy(model(read.tokens).flatten(0, 1), read.targets.flatten())
@@ -128,14 +128,14 @@ def learn(
 
 
 def score(model: TransformerDecoder, pieces: BytePair, some: list[str]) -> float:
-    """Bits per byte of some texts."""
+    """Bits per byte of texts."""
     return round(bits_per_byte(model, pieces, some, CONTEXT), 4)
 
 
 def packed(some: list[str]) -> dict[str, float]:
-    """The same by programs that compress files, all texts as one file.
+    """Bits per byte by file compressors, with all texts as one file.
 
-    "xz_after" is what xz adds for these texts to a file that holds those of training.
+    "xz_after" counts what these texts add to the xz file of the training texts.
     """
     data, read = ("\n".join(part).encode() for part in (some, texts("train")))
     sizes = {name: len(pack(data)) for name, pack in PACKERS.items()}
@@ -148,16 +148,16 @@ def main() -> None:
     model, writer = untrained(), Writer(KEPT / "written.json")
     clock = Clock(KEPT / "seconds", EVERY)
     losses = learn(model, on_step=[Checkpoint(KEPT / "run.safetensors", EVERY), clock, writer])
-    said = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
-    int8.save_int8(PATH, model, tokenizer(), said)
-    rounded, pieces = int8.load_int8(PATH, TransformerDecoder)  # what is scored is what is stored
+    metadata = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
+    int8.save_int8(PATH, model, tokenizer(), metadata)
+    rounded, pieces = int8.load_int8(PATH, TransformerDecoder)  # score the stored model
     held_out = texts("validation")
     models = {"model": rounded, "float32": model, "untrained": untrained().eval()}
-    said["bits_per_byte"] = {name: score(one, pieces, held_out) for name, one in models.items()}
-    said["bits_per_byte"] |= packed(held_out)
-    int8.save_int8(PATH, model, tokenizer(), said)
+    metadata["bits_per_byte"] = {name: score(one, pieces, held_out) for name, one in models.items()}
+    metadata["bits_per_byte"] |= packed(held_out)
+    int8.save_int8(PATH, model, tokenizer(), metadata)
     size = len(gzip.compress(PATH.read_bytes()))
-    print(json.dumps(said["bits_per_byte"], indent=1), size, "bytes in gzip")
+    print(json.dumps(metadata["bits_per_byte"], indent=1), size, "bytes in gzip")
 
 
 if __name__ == "__main__":

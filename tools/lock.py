@@ -21,7 +21,7 @@ OWN = re.compile(r"^(attnbook|wheel)\b|^-e ")
 
 
 def pins(frozen: str) -> str:
-    """requirements.txt for what `pip freeze` says, without the local version of one build."""
+    """requirements.txt from the output of `pip freeze`, without local versions of builds."""
     lines = [re.sub(r"\+\w+$", "", line) for line in frozen.splitlines() if not OWN.match(line)]
     return HEADER + "".join(f"{line}\n" for line in sorted(lines, key=str.lower))
 

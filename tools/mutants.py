@@ -1,10 +1,9 @@
-"""`make mutants`: mutmut changes the core modules in one place at a time; the tests must see it.
+"""`make mutants`: mutmut changes the core modules in one place at a time; the tests must detect it.
 
-What is changed and which tests judge it stands in pyproject.toml, below `tool.mutmut`. A run takes
-a tenth of all changes, those whose number ends with the digit `--seed` (without it, of this week),
-for as many minutes as `--minutes` says. It prints the score, the share of changes that a test saw,
-and every change that none saw. Some of those change nothing that counts: a message's words, a
-default that is a library's own.
+The modules and the tests are listed in pyproject.toml, in `tool.mutmut`. A run takes a tenth of all
+changes, those whose number ends in the digit `--seed` (by default, the week's), for `--minutes`. It
+prints the score, which is the share of changes that a test detects, and every undetected change.
+Some of these have no effect that matters: a message's wording, a default that equals a library's.
 """
 
 import argparse
@@ -29,7 +28,7 @@ def mutmut(*what: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def run(seed: int, minutes: float) -> None:
-    """Test a tenth of the changes until all are judged or time is up; what is judged is kept."""
+    """Test a tenth of the changes until all are done or time is up; results are kept."""
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "ATTNBOOK_TYPES": "0"}
     command = [
         sys.executable,
@@ -51,7 +50,7 @@ def run(seed: int, minutes: float) -> None:
 
 
 def score(results: str) -> tuple[Counter[str], list[str]]:
-    """How many changes had each end, of those that were tried; and the names that none saw."""
+    """Outcomes of the tested changes with counts, and the names of undetected ones."""
     rows = [line.strip().rpartition(": ") for line in results.splitlines() if ": " in line]
     tried = [(name, end) for name, _, end in rows if end not in UNTRIED]
     unseen = [name for name, end in tried if end not in SEEN]

@@ -1,4 +1,4 @@
-"""Notebooks as files: read, write, and make them the same bytes whenever the same code ran."""
+"""Notebooks as files: read, write, and make their bytes reproducible."""
 
 import ast
 import hashlib
@@ -15,14 +15,14 @@ from nbformat import NotebookNode
 
 from attnbook import bundles
 from attnbook.bundles import STATE, STILL, SVG, VIEW
-from attnbook.files import whole
+from attnbook.files import atomic
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
-HIDES = {  # Jupyter's names for what a page folds, by the page's tags
+HIDES = {  # tag that folds a cell on a page -> Jupyter's name
     "source_hidden": {"hide-input", "hide-cell"},
     "outputs_hidden": {"hide-output", "hide-cell"},
 }
@@ -32,7 +32,7 @@ LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipytho
 
 
 def load(path: pathlib.Path) -> ModuleType:
-    """A module that is no part of a package on the path."""
+    """Load a module by its file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -46,7 +46,7 @@ def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
 
 
 def executed(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """The notebooks that are run and keep their outputs: all but assignments."""
+    """The notebooks that are run and keep their outputs: all except assignments."""
     return [path for path in every(book) if not is_assignment(path)]
 
 
@@ -56,12 +56,12 @@ def is_chapter(path: pathlib.Path) -> bool:
 
 
 def is_assignment(path: pathlib.Path) -> bool:
-    """Whether a notebook is one that a reader completes: book/assignments/topic.ipynb."""
+    """Whether a notebook is an assignment: book/assignments/topic.ipynb."""
     return path.parts[-3:-1] == ("book", "assignments")
 
 
 def is_solution(path: pathlib.Path) -> bool:
-    """Whether a notebook is a completed assignment, for no page: book/solutions/topic.ipynb."""
+    """Whether a notebook is a solution, which gets no page: book/solutions/topic.ipynb."""
     return path.parts[-3:-1] == ("book", "solutions")
 
 
@@ -70,14 +70,14 @@ def read(path: pathlib.Path) -> NotebookNode:
 
 
 def write(path: pathlib.Path, nb: NotebookNode) -> None:
-    """Replace a notebook at once: whoever is interrupted keeps the old one whole."""
+    """Replace a notebook atomically: an interruption leaves the old one."""
     nbformat.validate(nb)
-    with whole(path) as partial:
+    with atomic(path) as partial:
         partial.write_text(nbformat.writes(nb).rstrip("\n") + "\n", encoding="utf-8")
 
 
 def amend(path: pathlib.Path, nb: NotebookNode) -> None:
-    """Write what no one edits by hand; a text edited since stays the newer side of its pair."""
+    """Write a generated change; a text that was edited stays the newer side of its pair."""
     stat = path.stat()
     write(path, nb)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -102,7 +102,7 @@ def code_cells(nb: NotebookNode) -> list[NotebookNode]:
 
 
 def code_hash(nb: NotebookNode) -> str:
-    """What `run` stores, so that code edited since can be told."""
+    """A hash of the code, which `run` stores to detect later edits."""
     return digest(json.dumps([c.source for c in code_cells(nb)]))
 
 
@@ -111,7 +111,7 @@ def tags(cell: NotebookNode) -> set[str]:
 
 
 def asserts(cell: NotebookNode) -> bool:
-    """Whether a cell asserts something, by statement or by a function of that name."""
+    """Whether a cell has an assert statement, or calls an assert function."""
     return any(
         isinstance(n, ast.Assert) or (isinstance(n, ast.Call) and "assert" in ast.unparse(n.func))
         for n in ast.walk(parse(cell.source))
@@ -164,11 +164,11 @@ def refresh(nb: NotebookNode) -> list[str]:
     return list(dict.fromkeys(stale))
 
 
-# What an execution stores, made stable.
+# Make the results of an execution reproducible.
 
 
 def settle(nb: NotebookNode, stem: str) -> NotebookNode:
-    """The executed notebook with nothing in it that would differ the next time."""
+    """The executed notebook without anything that differs between runs."""
     nb = settle_models(nb, stem)
     nb = settle_bertviz(nb, stem)
     refresh(nb)  # a kernel sends more of a source than is stored
@@ -182,7 +182,7 @@ def settle(nb: NotebookNode, stem: str) -> NotebookNode:
 
 
 def settle_cells(nb: NotebookNode) -> None:
-    """Name each cell by what stands in it, and drop what editors leave behind."""
+    """Derive each cell's id from its content, and drop editors' metadata."""
     taken = set()
     for cell in nb.cells:
         cell.metadata = {k: v for k, v in cell.metadata.items() if k not in VOLATILE}
@@ -194,7 +194,7 @@ def settle_cells(nb: NotebookNode) -> None:
 
 
 def fold(nb: NotebookNode) -> int:
-    """Fold in Jupyter and in Colab what a page folds; returns how many cells were not so."""
+    """Fold in Jupyter and Colab the cells that a page folds; returns how many cells changed."""
     changed = 0
     for cell in nb.cells:
         before = dict(cell.metadata)
@@ -231,7 +231,7 @@ def settle_models(nb: NotebookNode, stem: str) -> NotebookNode:
     for model_id in set(state) - set(labels):
         del state[model_id]
     for model in state.values():
-        if model["model_name"] == "LayoutModel":  # of its fifty settings hardly one is set
+        if model["model_name"] == "LayoutModel":  # nearly all of its fifty settings are None
             model["state"] = {k: v for k, v in model["state"].items() if v is not None}
     text = json.dumps(nb)
     for model_id, label in labels.items():

@@ -23,7 +23,7 @@ from tools.notebooks import ROOT
 
 FIGURES = ROOT / "book/figures"
 TITLE = "The road: what was wrong, what mends it"
-STOPS = [  # chapter, its name on the road, what was wrong and what mends it
+STOPS = [  # chapter, its name on the road, the problem and its solution
     ("01_seq2seq", "One vector", "one network reads, another one writes"),
     ("02_attention", "Attention", "one vector forgets: look back at every word"),
     ("03_self_attention", "Self-attention", "reading in turn waits: read all at once"),
@@ -36,7 +36,7 @@ STOPS = [  # chapter, its name on the road, what was wrong and what mends it
     ("10_sampling", "Sampling", "the likeliest text loops: draw, within limits"),
     ("11_prompting", "Prompting", "a new task needs no training: ask in words"),
 ]
-WIDE, HIGH, STEP = 62, 30, 37  # of a sketch, from stop to stop
+WIDE, HIGH, STEP = 62, 30, 37  # width and height of a sketch, distance between stops
 WHOLE, LEFT, TOP = 352, 100, 23  # of the road; where words and stops begin
 SIDE = 7  # of a cell
 SVG = "http://www.w3.org/2000/svg"
@@ -143,7 +143,7 @@ SKETCHES += [from_the_left, draw_one, ask]
 
 
 def road() -> str:
-    """The road as SVG that stands by itself, and whose stops lead to their chapters."""
+    """The road as a stand-alone SVG whose stops link to their chapters."""
     inside: list = [Words(0, 0.65 * BIG, TITLE, BIG, "heading", "start")]
     inside.append(line((10, TOP + 15), (10, TOP + 15 + STEP * (len(STOPS) - 1)), width=3))
     for n, ((_, name, mends), draw) in enumerate(zip(STOPS, SKETCHES, strict=True)):
@@ -162,13 +162,13 @@ def road() -> str:
     number = ".draw-picture .draw-number { rx: 10px; fill: var(--attn-page); stroke-width: 1.5; }\n"
     ET.register_namespace("", SVG)
     root = ET.fromstring(picture.svg(alt, bundles.still() + number))
-    root.set("role", "group")  # in a picture no link could be reached
+    root.set("role", "group")  # links inside role="img" are not accessible
     for n, (chapter, _, _) in enumerate(STOPS):
         (group,) = root.iterfind(f".//*[@data-part='stop-{n}']")
         group.tag = f"{{{SVG}}}a"
         group.attrib = {"href": f"{chapter}.html"}
         for words in group.iterfind(f"{{{SVG}}}text"):
-            words.tail = " "  # or a screen reader hears one word
+            words.tail = " "  # otherwise a screen reader joins the words
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
@@ -178,7 +178,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 def screenshot(site: Path, file: Path) -> None:
-    """The first page as one sees it first."""
+    """Photograph the top of the first page."""
     from playwright.sync_api import sync_playwright
 
     from tools import chromium

@@ -1,16 +1,16 @@
 """`make seeds`: the chapters' and the findings' asserts, under other seeds and instruction sets.
 
-On another processor the same seed gives another model: after some hundred steps rounding has made
-it so. A claim must hold there too. Each chapter (and each file tests/test_findings*.py) runs anew,
-in a fresh process,
+On another processor the same seed gives another model, since rounding errors grow over a few
+hundred steps. A claim must hold there, too. Each chapter (and each file tests/test_findings*.py)
+runs anew, in a fresh process,
 
 - as seed S: with S times a large number added to every seed that is set;
-- as kind K: with its own seeds, and torch and its libraries held to an instruction set. Processors
-  that know none of these run it as it is.
+- as kind K: with its own seeds, and torch and its libraries restricted to an instruction set.
+  Processors without these instruction sets run it unchanged.
 
-Cells go on after an error. A line a failure; of a chapter also the comparisons with the least
-margins: the mean over the runs in its own standard deviations, 0 where the bound is. Last, how many
-runs hold.
+Later cells run even after an error. The output has a line for each failure and, for a chapter, the
+comparisons with the smallest margins: the mean distance from the bound over the runs, in standard
+deviations. The last line says in how many runs everything holds.
 """
 
 import argparse
@@ -34,9 +34,9 @@ from tools import notebooks
 from tools.chapters import CELL_SECONDS, chosen
 from tools.notebooks import ROOT
 
-SHIFT = "ATTNBOOK_SEED_SHIFT"  # tells tests/conftest.py how far
-STEP = 100_000_007  # between two seeds: more than an experiment has of its own
-KINDS = {  # least first: ATen, oneDNN, MKL
+SHIFT = "ATTNBOOK_SEED_SHIFT"  # read by tests/conftest.py
+STEP = 100_000_007  # between two seeds: larger than the seeds of any experiment
+KINDS = {  # oldest first; for ATen, oneDNN, MKL
     "default": ("default", "SSE41", "SSE4_2"),
     "avx2": ("avx2", "AVX2", "AVX2"),
     "avx512": ("avx512", "AVX512_CORE", "AVX512"),
@@ -46,7 +46,7 @@ LIBRARIES: tuple[str, ...] = (
     "ONEDNN_MAX_CPU_ISA",
     "MKL_ENABLE_INSTRUCTIONS",
 )
-SHOWN = 12  # comparisons of a chapter
+SHOWN = 12  # comparisons printed for a chapter
 
 BEFORE = """
 import sys as _sys
@@ -85,7 +85,7 @@ def ways(seeds: int, kinds: list[str]) -> list[tuple[str, int, dict[str, str]]]:
 
 
 def chapter(path: pathlib.Path, by: int, environment: dict) -> tuple[list[str], dict[str, float]]:
-    """What fails in a chapter, and its comparisons' margins by cell and text."""
+    """The failures of a chapter, and the margins of its comparisons by cell and text."""
     nb = notebooks.read(path)
     inside = BEFORE.format(root=str(ROOT), shift=by)
     nb.cells = [new_code_cell(inside), *notebooks.code_cells(nb), new_code_cell(AFTER)]
@@ -114,7 +114,7 @@ def chapter(path: pathlib.Path, by: int, environment: dict) -> tuple[list[str], 
 
 
 def findings(path: pathlib.Path, by: int, environment: dict) -> tuple[list[str], dict[str, float]]:
-    """What fails in a file of findings."""
+    """The failures of a file of findings."""
     command = [
         sys.executable,
         *"-m pytest -q -rfE -p no:cacheprovider --tb=no -m".split(),
@@ -133,7 +133,7 @@ def report(margins: dict[str, list[float]], runs: int) -> None:
     for key, values in margins.items():
         infinite = not all(map(math.isfinite, values))
         spread = 0.0 if infinite or len(values) < 2 else statistics.stdev(values)
-        if infinite or spread > 1e-9:  # else nothing random is compared
+        if infinite or spread > 1e-9:  # otherwise the comparison is not random
             mean = -math.inf if infinite else statistics.mean(values) / spread
             cell, _, text = key.split("\n", 2)
             few = f" ({len(values)} runs)" if len(values) < runs else ""

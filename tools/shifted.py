@@ -1,5 +1,5 @@
-"""What `make seeds` does inside of the process that runs a chapter or a test: it moves every seed,
-and notes by how much each comparison of an assert holds."""
+"""Runs inside the process of a chapter or a test for `make seeds`: shifts every seed, and records
+by how much each comparison of an assert holds."""
 
 import ast
 import math
@@ -18,7 +18,7 @@ OPERATORS: dict[str, tuple] = {
 
 
 def shift(by: int) -> None:
-    """Add a number to every seed that is set from now on; texts that are seeds get it as well."""
+    """Add a number to every seed that is set from now on, including seeds that are texts."""
     import numpy
     import torch
 
@@ -33,7 +33,7 @@ def shift(by: int) -> None:
         return lambda *a, **k: function(*map(other, a), **{n: other(v) for n, v in k.items()})
 
     class Random(random.Random):
-        def seed(self, a=None, version=2):  # a new one calls it, too
+        def seed(self, a=None, version=2):  # a new Random also calls it
             super().seed(other(a), version)
 
     class Generator(torch.Generator):
@@ -48,10 +48,10 @@ def shift(by: int) -> None:
 
 
 class Margins(ast.NodeTransformer):
-    """Rewrites asserts so that each comparison of two single numbers notes by how much it holds.
+    """Rewrites asserts so that each comparison of two single numbers records its margin.
 
-    A chain is links, of which those between two constants say nothing. Comparisons of whole arrays
-    are not noted.
+    A chained comparison is split into links; links between two constants are ignored, and so are
+    comparisons of whole arrays.
     """
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ class Margins(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        """Rewrite what an assert compares."""
+        """Rewrite the comparisons of an assert."""
         self.inside = True
         node.test = self.visit(node.test)
         self.inside = False
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """A call of `compare` in the place of a comparison."""
+        """Replace a comparison by a call of `compare`."""
         sides = [node.left, *node.comparators]
         links = [
             (type(op).__name__, f"{self.cell}\n{node.lineno}\n{ast.unparse(link)}")
@@ -88,7 +88,7 @@ class Margins(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def compare(self, links: list[tuple[str, str]], *values):
-        """What the comparison says; notes each link's least margin so far."""
+        """The value of the comparison; records each link's least margin so far."""
         said = True
         for (name, key), left, right in zip(links, values, values[1:], strict=False):
             holds, sign = OPERATORS.get(name, (operator.eq, 0))
@@ -104,7 +104,7 @@ class Margins(ast.NodeTransformer):
 
 
 def _constant(text: str) -> bool:
-    """Whether nothing in a comparison has a name."""
+    """Whether an expression contains no names."""
     return not any(isinstance(node, ast.Name) for node in ast.walk(ast.parse(text)))
 
 

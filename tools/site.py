@@ -11,7 +11,7 @@ BUILD = ["jupyter-book", "build", "-W", "-n", "--keep-going", "-q"]
 
 def main() -> None:
     if subprocess.run([*BUILD, *sys.argv[1:], "."], cwd=ROOT).returncode:
-        # Pages that were read are not read again, so their warnings would be gone the next time.
+        # Sphinx does not read unchanged pages again, so a next build would lose their warnings.
         shutil.rmtree(ROOT / "_build" / ".doctrees", ignore_errors=True)
         sys.exit("The site has problems: see the warnings above.")
 

@@ -1,9 +1,9 @@
-"""`make test`: every check, all of them even if one fails, and one last line.
+"""`make test`: every check, even after a failure, and a summary at the end.
 
-The quick checks run two at a time, and each prints what it says when it has ended.
+The quick checks run two at a time, and each prints its output when it has ended.
 
-`make test-all` leaves nothing out. What is marked `full` repeats a test that `make test` runs, with
-another seed, page or combination.
+`make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
+combination.
 """
 
 import os
@@ -22,8 +22,8 @@ from tools.notebooks import ROOT
 REPORTS = ROOT / ".cache" / "reports"
 SITE = ROOT / ".cache" / "site"  # the book as the tests build it
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
-# Three workers, as each waits now and then, take file after file, in this order: the longest, which
-# are the notebooks, first.
+# Three workers, as each waits now and then, take one file after another, in this order: the longest
+# first, the notebooks.
 POOL = ["-n3", "--dist=loadfile", "--no-loadscope-reorder"]
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
@@ -49,12 +49,12 @@ def stages(full: bool = False) -> dict[str, list[str]]:
 
 
 def report(stage: str) -> pathlib.Path:
-    """Where a stage that counts its tests writes them, in JUnit's form."""
+    """The JUnit report of a stage that counts its tests."""
     return REPORTS / f"{stage}.xml"
 
 
 def count(path: pathlib.Path) -> Counter[str]:
-    """How many tests of a report passed, failed and were skipped."""
+    """How many tests in a report passed, failed and were skipped."""
     counts = Counter()
     for case in ElementTree.parse(path).iter("testcase"):
         marks = {child.tag for child in case}
@@ -64,7 +64,7 @@ def count(path: pathlib.Path) -> Counter[str]:
 
 
 def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
-    """The files of a report whose tests took longest, in seconds, and what all took."""
+    """The slowest test files of a report, in seconds, and the total."""
     seconds: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(path).iter("testcase"):
         seconds[case.get("classname", "")] += float(case.get("time", 0))

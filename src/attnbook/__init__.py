@@ -1,4 +1,4 @@
-"""The code of the book "Worth Some Attention"; one module a concept."""
+"""The code of the book "Worth Some Attention"; one module for each concept."""
 
 from attnbook import cores
 

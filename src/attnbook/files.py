@@ -8,26 +8,27 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from uuid import uuid4
 
-FORGOTTEN = 86400  # seconds without a change after which nobody writes any more
+ABANDONED = 86400  # seconds after its last change, a partial file counts as left behind
 
 
 @contextmanager
-def whole(path: str | Path) -> Iterator[Path]:
-    """A place beside `path` to write to, a file or a folder, which then becomes `path` at once.
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary path beside `path`, for a file or a folder, that is renamed to `path` at the end.
 
-    Each writer has a place of its own, also where several processes or machines write the same:
-    the last one stays. What is half written is removed, or, where the writer was killed, by who
-    writes into the same folder a day later. All of it is on the disk before it becomes `path`, so
-    that a power cut leaves the old one or the new one. The folder of `path` is made.
+    Each writer has a temporary path of its own, so that several processes or machines can write the
+    same file: the last one wins. After an error the temporary file is removed; if the writer was
+    killed, the next writer into the same folder removes it, a day later. Everything is on the disk
+    before it is renamed, so that a power cut leaves the old file or the new one. The parent folder
+    of `path` is created.
 
     Args:
-        path: of the file, or of a folder that is not there yet.
+        path: of a file, or of a folder that does not exist yet.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f"*.{32 * '[0-9a-f]'}.partial"):
-        with suppress(FileNotFoundError):  # another writer was quicker
-            if time.time() - left.stat().st_mtime > FORGOTTEN:
+        with suppress(FileNotFoundError):  # another writer removed it first
+            if time.time() - left.stat().st_mtime > ABANDONED:
                 _remove(left)
     partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
     try:
@@ -45,7 +46,7 @@ def whole(path: str | Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file, or where the system can do so the list of a folder, is on the disk."""
+    """Wait until a file is on the disk, or a folder's list of files if the system can."""
     with suppress(OSError) if path.is_dir() else nullcontext():
         place = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
         try:

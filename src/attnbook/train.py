@@ -1,4 +1,4 @@
-"""The command `python -m attnbook.train`; what it does stands in `attnbook.learn.engine`."""
+"""The command `python -m attnbook.train`; see `attnbook.learn.engine`."""
 
 from attnbook.learn.engine import main
 

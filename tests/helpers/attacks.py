@@ -1,10 +1,10 @@
-"""Attacks on the walls around a student's code, each at decoys.
+"""Attacks on the walls around a student's code, each aimed at decoys.
 
 `python -m tests.helpers.attacks [--own]` tries them.
 
-Every one is bounded, and aims at a folder, a process, a port and two services that were made for
-it: with all walls gone, nothing else would be touched. The walls are proved before the first one.
-Prints what came of each as JSON. With `--own`, bubblewrap is not used.
+Every attack is bounded, and aims at a folder, a process, a port and two services that were made for
+it: without walls, nothing else would be touched. The walls are tested before the first attack.
+Prints the result of each as JSON. With `--own`, bubblewrap is not used.
 """
 
 import json
@@ -213,7 +213,7 @@ def complain(holes: dict[str, str]) -> None:
 
 
 def state(folder: Path) -> dict[str, Any]:
-    """All that somebody could change in a folder."""
+    """The state of everything in a folder that could be changed."""
     found: dict[str, Any] = {}
     for path in [folder, *sorted(folder.rglob("*"))]:
         known = path.lstat()
@@ -225,7 +225,7 @@ def state(folder: Path) -> dict[str, Any]:
 
 
 def came(nursery: Nursery, decoys: walls.Decoys, attack: str) -> str:
-    """What came of an attack, as its process and the decoys tell it."""
+    """The result of an attack, from its process and the decoys."""
     before = state(decoys.folder)
     known = {"folder": str(decoys.folder), "victim": decoys.process.pid, "port": decoys.port}
     student = Student(nursery, 30.0, limits=LIMITS)

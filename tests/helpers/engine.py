@@ -1,4 +1,4 @@
-"""What the tests of the page's engine share: Node runs it, PyTorch's numbers are beside it."""
+"""Shared by the tests of the page's engine: run it in Node and compare with PyTorch."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from attnbook.model.config import TransformerConfig
 
 ENGINE = Path(web.__file__).parent / "engine"
 SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
-# What the bench shows of a place, as its module computes it.
+# The bench's numbers at a place, computed by its module.
 LIVE = """
 import { readFileSync } from "node:fs";
 import { prospect, told } from "ENGINE/../decoding_bench/tree.js";
@@ -81,7 +81,7 @@ console.log(JSON.stringify(jobs[job](given)));
 
 
 def node(job: str, run: str = RUN, **given: Any) -> Any:
-    """What a job of `run` gives."""
+    """The result of a job of `run`."""
     script = run.replace("ENGINE", ENGINE.as_uri())
     done = subprocess.run(
         [shutil.which("node") or "node", "--input-type=module", "-e", script],
@@ -99,7 +99,7 @@ def array(told: dict[str, Any]) -> np.ndarray:
 
 
 def shaken(module: nn.Module) -> Any:
-    """Parameters that no one could guess, norms and biases among them."""
+    """Random parameters, including norms and biases."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.3)
     for name, parameter in module.named_parameters():

@@ -1,4 +1,4 @@
-"""What a HeadChips is made of."""
+"""Arguments for a HeadChips."""
 
 from typing import Any
 

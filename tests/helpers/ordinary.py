@@ -2,8 +2,8 @@
 
 `python -m tests.helpers.ordinary COMMAND ...` does it.
 
-What the command needs may lie where only root may go, as in root's home: then it is shown in its
-place, in a mount namespace that ends with the command.
+The command's files may be in folders that only root can open, as root's home. Then they are mounted
+in a namespace that ends with the command.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ def own(folder: Path) -> None:
 
 
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run Python as an ordinary user, to whom a folder is given."""
+    """Run Python as an ordinary user who owns a folder."""
     own(folder)
     command = [sys.executable, "-m", "tests.helpers.ordinary", sys.executable, *words]
     return subprocess.run(
@@ -44,7 +44,7 @@ def _mount(source: str, target: Path, kind: str, flags: int, data: str = "") -> 
 
 
 def _open(needed: set[Path]) -> None:
-    """Show folders to everybody, though one above them is root's alone."""
+    """Make folders accessible to everybody, even if a parent folder is private to root."""
     if ctypes.CDLL(None).unshare(NEW_MOUNTS):
         raise OSError("no mounts of its own")
     _mount("none", Path("/"), "none", PRIVATE)

@@ -1,4 +1,4 @@
-"""Small sizes that all differ, random parameters, and when numbers are the same."""
+"""Small sizes that all differ, random parameters, and tolerances."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ SMALL = TransformerConfig(12, 3, 20, 2)
 
 
 def randomise(module: nn.Module) -> Any:
-    """Every parameter random: biases and gains start at 0 and 1, which hides slips."""
+    """Randomise every parameter: biases of 0 and gains of 1 would hide errors."""
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.4)
     return module.eval()

@@ -1,4 +1,4 @@
-"""Repetitions: of several seeds or turns `make test` takes the first, `make test-all` each."""
+"""Repetitions: `make test` takes the first of several seeds, `make test-all` takes each."""
 
 from typing import Any
 

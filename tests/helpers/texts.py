@@ -1,4 +1,4 @@
-"""Texts that tokenizers must bear."""
+"""Difficult texts for tokenizers."""
 
 import re
 
@@ -27,7 +27,7 @@ UNICODE = [
 
 
 def sentences() -> list[str]:
-    """Real ones, of all times, none twice."""
+    """Real sentences from all periods, without duplicates."""
     texts = " ".join(speech.text for speech in speeches("train"))
     return list(dict.fromkeys(re.split(r"(?<=[.!?;])\s+", texts)))
 

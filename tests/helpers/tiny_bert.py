@@ -1,4 +1,4 @@
-"""A small BERT with weights that no one trained, in the file that the page reads."""
+"""A small BERT with random weights, in the page's file format."""
 
 import atexit
 from dataclasses import replace
@@ -28,7 +28,7 @@ def tiny_bert() -> Path:
 
 
 def kept(model: Bert | TransformerDecoder, tokenizer: Any, name: str, std: float) -> Path:
-    """A file with the model, whose numbers are drawn; it is gone when Python ends."""
+    """A file with the model with random weights; it is deleted when Python ends."""
     folder = TemporaryDirectory()
     atexit.register(folder.cleanup)
     generator = torch.Generator().manual_seed(3)

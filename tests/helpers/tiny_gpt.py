@@ -1,4 +1,4 @@
-"""A small GPT with weights that no one trained, in the file that the page reads."""
+"""A small GPT with random weights, in the page's file format."""
 
 from functools import cache
 from pathlib import Path

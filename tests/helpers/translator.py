@@ -40,7 +40,7 @@ def targets() -> Tensor:
 
 
 def prompts() -> Tensor:
-    """Four beginnings of unequal length, filled up on the left."""
+    """Four prompts of unequal length, padded on the left."""
     rows = torch.randint(3, WORDS, (4, 6))
     for row, missing in zip(rows, (0, 2, 5, 1), strict=True):
         row[:missing] = PAD

@@ -1,4 +1,4 @@
-"""What the tests of walks read in a drawing."""
+"""Reads numbers from a drawing, for the tests of walks."""
 
 import torch
 from torch import Tensor

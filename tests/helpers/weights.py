@@ -1,4 +1,4 @@
-"""Weights of another's model, changed."""
+"""Changes weights in a folder of a pretrained model."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 
 def changed(folder: Path, **weights: torch.Tensor | None) -> None:
-    """Some of a directory's parameters are others, or gone."""
+    """Replace or (None) remove parameters in a folder."""
     path = folder / "model.safetensors"
     all_ = {name: weight.clone() for name, weight in load_file(path).items()}
     for name, weight in weights.items():

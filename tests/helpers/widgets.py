@@ -1,4 +1,4 @@
-"""One of each widget, and what they are made of."""
+"""One of each widget, and their arguments."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ RUNS = [
 
 
 def bowls(n: int = 5, k: int = 2) -> np.ndarray:
-    """Surfaces [k, n, n], none of them alike or symmetric."""
+    """Surfaces [k, n, n], all different and asymmetric."""
     x, y = np.meshgrid(*[np.linspace(-1, 1, n)] * 2, indexing="ij")
     return np.stack([0.5 + m + (1 + m) * x**2 + 3 * y**2 + 0.3 * x - 0.2 * y for m in range(k)])
 
@@ -82,7 +82,7 @@ def few_heads() -> dict[str, Any]:
 
 
 def calculator(**options: Any) -> CostCalculator:
-    """What a CostCalculator needs at least."""
+    """A CostCalculator with the required arguments."""
     sizes = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
     return CostCalculator({"six": sizes}, {"here": {"speed": 5e10, "bandwidth": 2e10}}, **options)
 

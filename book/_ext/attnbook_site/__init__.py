@@ -1,16 +1,16 @@
-"""What the site does beyond Jupyter Book: widgets without a kernel, nothing off the site.
+"""The site's extension of Jupyter Book: widgets without a kernel, no requests off the site.
 
-One module a concern; each has its own `setup`:
+One module for each concern; each has its own `setup`:
 
-- `theme`: templates, page options, the parts of the theme that are left out
+- `theme`: templates, page options, removed parts of the theme
 - `repository`: the "report a problem" link, from the configured address
 - `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
-- `widgets`: stored widgets on the pages, one shared script a class, the `{widget}` directive
-- `weights`: models that run in the page, each a script that is fetched when it is asked for
+- `widgets`: stored widgets on the pages, one shared script for each class, the `{widget}` directive
+- `weights`: models that run in the page, each a script that is fetched on demand
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
 - `fonts`: icons, mathematics and text, cut down to what the pages show
-- `styles`: one style sheet for all pages, with the rules that some page can use
+- `styles`: one style sheet for all pages, without unused rules
 - `figures`: a warning for every picture without alternative text
 """
 
@@ -27,8 +27,8 @@ from attnbook import bundles
 from . import bertviz, door, figures, fonts, math, repository, styles, theme, weights, widgets
 
 PARTS = (theme, repository, door, math, widgets, weights, bertviz, figures, fonts)
-# When all pages are written, in this order: `fonts` cuts what is in place by then, the theme's
-# sheet among it, and `styles` puts the sheets into one.
+# After all pages are written, in this order: `fonts` cuts all fonts and the theme's sheet, and
+# `styles` joins the sheets.
 FINISH = (door.finish, math.finish, theme.finish, fonts.finish, styles.finish)
 
 

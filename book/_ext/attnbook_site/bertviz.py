@@ -1,6 +1,6 @@
 """bertviz's views on the pages.
 
-A notebook keeps what bertviz writes, for Jupyter and Colab: three outputs that fetch require.js,
+A notebook stores bertviz's own outputs, for Jupyter and Colab: three outputs that fetch require.js,
 d3 and jQuery from a CDN. On a page they become one element with a text, and a script with the
 weights, which `bertviz-views.js` fetches from the site when the reader scrolls near.
 """
@@ -33,11 +33,11 @@ PARAMS = "const params = "
 
 
 class BertvizView(nodes.General, nodes.Element):
-    """A view: its `html` and `script`, as bertviz wrote them."""
+    """A view: `html` and `script`, as bertviz wrote them."""
 
 
 class BertvizViews(SphinxPostTransform):
-    """Puts a `BertvizView` in place of the three outputs that bertviz makes of a view."""
+    """Replaces the three outputs of a bertviz view by a `BertvizView`."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
     formats = ("html",)
@@ -75,7 +75,7 @@ class BertvizViews(SphinxPostTransform):
 
 
 def read(script: str) -> tuple[dict[str, Any], str]:
-    """A view's parameters, and its script without what is not needed to draw it.
+    """A view's parameters, and its script without unneeded parts.
 
     bertviz writes the parameters twice, the second time into a comment.
     """
@@ -87,7 +87,7 @@ def read(script: str) -> tuple[dict[str, Any], str]:
 
 
 def describe(params: dict[str, Any]) -> str:
-    """What the view shows, in words."""
+    """A description of the view."""
     shown = params["attention"][int(params["default_filter"])]
     layers, heads = len(shown["attn"]), len(shown["attn"][0])
     kind = "model view" if "display_mode" in params else "head view"
@@ -99,7 +99,7 @@ def describe(params: dict[str, Any]) -> str:
 
 
 def size(params: dict[str, Any]) -> tuple[float, float]:
-    """Width and height that bertviz draws a view in, to keep its place free."""
+    """Width and height of a view, to reserve its space."""
     shown = params["attention"][int(params["default_filter"])]
     tokens = max(len(shown["left_text"]), len(shown["right_text"]))
     if "display_mode" not in params:
@@ -137,7 +137,7 @@ def visit(self: HTML5Translator, node: BertvizView) -> None:
 
 
 def libraries(folder: Path) -> list[str]:
-    """Copy what the views draw with; returns the files' names, which carry their versions."""
+    """Copy the views' libraries; returns the files' names, which contain their versions."""
     names = []
     for library, path in LIBRARIES.items():
         package = NPM / library / "package.json"

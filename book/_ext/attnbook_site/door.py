@@ -2,8 +2,8 @@
 
 The repository's notebooks begin with one neutral line, which imports the package. Where the package
 is missing, the notebooks that readers download or open by a button install it: from the site, which
-carries its own wheel, or from the repository at its commit. Where neither has an address, they say
-where the wheel is: in the menu of the download button, on every notebook's page.
+carries its own wheel, or from the repository at its commit. If neither has an address, they name
+the place of the wheel: the menu of the download button, on every notebook's page.
 """
 
 import hashlib
@@ -42,12 +42,12 @@ except ImportError:
 
 
 def neutral(extra: str = "") -> str:
-    """The line with which each notebook of the repository begins; `extra`: "" or "[pretrained]"."""
+    """The first line of each notebook of the repository; `extra`: "" or "[pretrained]"."""
     return f'import attnbook  # missing? In a copy of the book: python -m pip install ".{extra}"'
 
 
 def handed_out(line: str, source: str | None, wheel: str) -> str:
-    """What stands for the neutral line in a notebook that leaves the site."""
+    """The replacement of the neutral line in a notebook that leaves the site."""
 
     def door(found: re.Match[str]) -> str:
         text, extra = INSTALLS if source else SAYS, found[1] or ""
@@ -87,17 +87,17 @@ def configure(app: Sphinx, config: Config) -> None:
     elif repository and (at := commit()):
         source = f"git+{repository}@{at}"
     config.attnbook_wheel, config.attnbook_source = wheel, source or ""
-    # The buttons open a branch, which only who publishes the site keeps in step with it.
+    # The buttons open a branch; only the publisher of the site keeps it in step with the site.
     follows = os.environ.get("BOOK_BUTTONS") == "1" and "https://github.com/" in repository
     if not (source and follows):
         options["launch_buttons"] = {}
 
 
 def build(folder: Path) -> str:
-    """Put the package's wheel into a folder, alone; the same code gives the same bytes.
+    """Write the package's wheel to an empty folder; the same code gives the same bytes.
 
-    Other code has another address, though its version be the same: so a notebook never installs
-    code that it was not built with.
+    Other code gets another address, even with the same version, so that a notebook never installs
+    code other than the one it was built with.
     """
     from hatchling.builders.wheel import WheelBuilder
 
@@ -113,7 +113,7 @@ def build(folder: Path) -> str:
 def button(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """The wheel beside the notebook, in the menu of the download button."""
+    """Add the wheel to the menu of the download button."""
     if context.get("page_source_suffix") != ".ipynb":
         return
     for group in context["header_buttons"]:
@@ -130,7 +130,7 @@ def button(
 
 
 def finish(app: Sphinx) -> None:
-    """Give each notebook that the site hands out its first cell."""
+    """Replace the first cell of each notebook that the site hands out."""
     config = app.config
     for name in sorted(app.env.found_docs):
         path = Path(app.env.doc2path(name))

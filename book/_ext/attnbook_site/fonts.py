@@ -1,4 +1,4 @@
-"""Fonts, cut down to what the site's pages show (400 kB become some tens).
+"""Fonts, reduced to the glyphs that the pages use (400 kB become a few tens).
 
 - icons: by class name (`fa-rocket`) in a page or script, or by code point in a style sheet
 - mathematics and text: by the characters of the pages
@@ -36,7 +36,7 @@ CLASS = re.compile(r"\bfa-[a-z][\w-]*")
 # The theme's style sheet has a rule for each of 1,800 icons.
 STYLE = "styles/pydata-sphinx-theme.css"
 
-# Whatever the pages show now: a page's script may write any of them.
+# Always kept: a page's script may write any of them.
 LATIN = {*range(0x20, 0x7F), *map(ord, "–—‘’“”„…′″")}
 WEIGHTS = (400, 700)  # from text to bold, as book.css says; nothing is lighter or heavier
 
@@ -76,7 +76,7 @@ def cut(source: Path, target: Path, codes: set[int], features: list[str]) -> Non
 
 
 def start(app: Sphinx) -> None:
-    """Make way for the uncut files: Sphinx reports each file that it writes over."""
+    """Remove the cut files: Sphinx reports each file that it overwrites."""
     static = Path(app.outdir, "_static")
     for old in (static / STYLE, *(static / ICONS[0]).glob("*")):
         old.unlink(missing_ok=True)

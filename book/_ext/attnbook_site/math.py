@@ -1,4 +1,4 @@
-"""Mathematics set by KaTeX while the book is built: no script on the page.
+"""Mathematics typeset by KaTeX at build time: no script on the page.
 
 The renderer, the style sheet and the fonts are npm's `katex` (package.json), so that they are of
 one version. `fonts` puts the fonts in place.
@@ -27,10 +27,10 @@ OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
 def start_server(
     cls: type[katex.KaTeXServer], rundir: Path, timeout: float
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start KaTeX's server and connect to it, however slow the machine.
+    """Start KaTeX's server and connect to it, also on a slow machine.
 
-    sphinxcontrib-katex connects as soon as the socket exists, which may be before anyone listens
-    there, and leaves the server running when a build is killed.
+    sphinxcontrib-katex connects as soon as the socket exists, which may be before the
+    server listens, and leaves the server running when a build is killed.
     """
     path = rundir / "katex.sock"
     command = cls.build_command(socket=path)

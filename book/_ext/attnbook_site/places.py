@@ -1,4 +1,4 @@
-"""Where things are: this extension, the book, the package, its weights, what npm brought."""
+"""Paths: this extension, the book, the package, its weights, and npm's packages."""
 
 import sys
 from pathlib import Path

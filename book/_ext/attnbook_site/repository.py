@@ -1,4 +1,4 @@
-"""Links into the book's repository; without an address there are none."""
+"""Links into the book's repository, if it has an address."""
 
 import os
 import re
@@ -12,12 +12,12 @@ from sphinx.errors import ConfigError
 PUBLIC = re.compile(r"https://(github|gitlab)\.com/[\w.-]+/[\w.-]+")
 
 
-def address(said: str) -> str | None:
-    """The address of a repository as pages and install lines need it; None for anything else.
+def address(url: str) -> str | None:
+    """The address of a repository in the form for pages and install lines; None if it is malformed.
 
-    tools/address.py asks here too: what it writes can be built.
+    tools/address.py uses it, too, so that it writes only addresses that can be built.
     """
-    url = said.strip().rstrip("/").removesuffix(".git")
+    url = url.strip().rstrip("/").removesuffix(".git")
     return url if not url or PUBLIC.fullmatch(url) else None
 
 
@@ -27,11 +27,11 @@ def configure(app: Sphinx, config: Config) -> None:
     configured = options.get("repository_url") or ""
     if "executablebooks/jupyter-book" in configured:
         configured = ""
-    said = os.environ.get("BOOK_REPOSITORY_URL", configured)  # set and empty: none
-    url = address(said)
+    given = os.environ.get("BOOK_REPOSITORY_URL", configured)  # "" turns the links off
+    url = address(given)
     if url is None:
         raise ConfigError(
-            f"the repository address is {said!r}; it should look like https://github.com/you/book"
+            f"the repository address is {given!r}; it should look like https://github.com/you/book"
         )
     options["repository_url"] = url
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from attnbook.bundles import STATE, VIEW
 
-# What the page does not need: the sources are shared files, the rest is layout for a kernel.
+# Keys that the page does not need: sources are shared files, the rest is layout for a kernel.
 NOT_ON_A_PAGE = {"_esm", "_css", "layout", "tabbable", "tooltip", "_dom_classes"}
 
 
 class NotStoredError(Exception):
-    """The notebook holds no such widget; the message says what to do."""
+    """The notebook has no such widget; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class StoredWidget:
 
     @property
     def alt(self) -> str:
-        """What its picture shows: what the notebook says of it, and of a quiz the question."""
+        """The picture's alt text: the notebook's description or, for a quiz, its question."""
         state = self.record["state"]
         asked = [each["ask"] for each in state.get("questions", [])][state.get("at", 0) :][:1]
         return " ".join([self.text, *asked])
 
     @property
     def sources(self) -> tuple[str, str]:
-        """Script and style as the notebook stores them."""
+        """Script and stylesheet as stored in the notebook."""
         state = self.record["state"]
         return state.get("_esm", ""), state.get("_css", "")
 
     def on_page(self) -> dict[str, Any]:
-        """The record without what the page gets otherwise."""
+        """The record without the parts that the page gets from shared files."""
         state = {k: v for k, v in self.record["state"].items() if k not in NOT_ON_A_PAGE}
         return {**self.record, "state": state}
 
@@ -100,7 +100,7 @@ def by_id(path: Path, model_id: str) -> StoredWidget:
 
 
 def by_name(path: Path, name: str) -> StoredWidget:
-    """The widget that was given `name` in the notebook at `path`."""
+    """The widget called `name` in the notebook at `path`."""
     if not path.is_file():
         raise NotStoredError(f"no notebook {path.name} to take the widget {name!r} from")
     views = _read(path, path.stat().st_mtime_ns).values()

@@ -1,8 +1,8 @@
-"""One style sheet for all pages, in place of a dozen and what they import.
+"""One style sheet for all pages, instead of a dozen and their imports.
 
-A browser shows nothing before the last one has come, and widgets wait for that too. Of the themes'
-rules six in ten are left out: they name a class or an id that stands in no page and in no script.
-The name follows from the content, so a page of an earlier build keeps the sheet it was made for.
+A browser shows nothing before the last sheet has arrived, and widgets wait for that, too. Six in
+ten rules of the themes are left out: they name a class or an id that no page or script contains.
+The file's name is a hash of its content, so a page of an earlier build keeps its sheet.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ ADDRESS = re.compile(r"""url\((["']?)(?!["']|data:|https?:|[/#])([^)]*?)\1\)""")
 
 
 def text_of(sheet: Path, folder: Path) -> str:
-    """The sheet with what it imports, its addresses relative to `folder`."""
+    """The sheet with its imports, with URLs relative to `folder`."""
     text = sheet.read_text(encoding="utf-8").replace('@charset "UTF-8";', "")
     text = ADDRESS.sub(lambda found: f"url({relpath(sheet.parent / found[2], folder)})", text)
     return IMPORT.sub(lambda found: text_of(sheet.parent / found[1], folder), text)
 
 
 def of_use(rules: list[Any], words: set[str]) -> str:
-    """The rules that may apply where all names of classes and ids are among `words`."""
+    """The rules that can apply if all classes and ids are among `words`."""
     kept = []
     for rule in rules:
         if rule.type == "qualified-rule":
@@ -54,7 +54,7 @@ def of_use(rules: list[Any], words: set[str]) -> str:
 
 
 def names(selector: list[Any]) -> set[str]:
-    """The classes and ids that a selector asks for; not those in `:not(...)` and its like."""
+    """The classes and ids that a selector asks for; not those in `:not(...)` and similar."""
     pairs = zip([None, *selector], selector, strict=False)
     asked = {b.value for a, b in pairs if b.type == "hash" or (b.type == "ident" and a == ".")}
     return {name for name in asked if not JOINED.fullmatch(name)}

@@ -1,4 +1,4 @@
-"""Templates, options of the theme, and the parts of it that the book leaves out."""
+"""Templates, options of the theme, and the parts of the theme that the book removes."""
 
 import re
 from pathlib import Path
@@ -15,14 +15,14 @@ UNUSED = ("thebe", "design-tabs.js")
 # Files of the theme that no page fetches; 5 MB of the site otherwise.
 LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICENSE.txt")
 
-# Markup that screen readers and voice control stumble over, and what stands there instead.
+# Markup that is not accessible to screen readers and voice control, and its replacement.
 MENDED = {
-    # myst-nb: the label hides the text that one sees, "Show code cell source"
+    # myst-nb: the label replaces the visible text, "Show code cell source"
     '<summary aria-label="Toggle hidden content">': "<summary>",
     " code cell source</p>": " the code</p>",
     " code cell output</p>": " the output</p>",
     " code cell content</p>": " the code and its output</p>",
-    # docutils: a list whose children are none of its items
+    # docutils: a list whose children are not list items
     'role="doc-biblioentry"': 'role="listitem"',
 }
 
@@ -30,7 +30,7 @@ MENDED = {
 # has a quarter fewer elements to set.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
 
-# Scripts that later ones on the page need at once; the others wait until the page is read.
+# Scripts that later ones on the page need at once; the others are deferred.
 AT_ONCE = ("documentation_options", "doctools", "widgets")
 
 REDIRECT = """<!DOCTYPE html>
@@ -50,7 +50,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.html_static_path.append(str(BOOK / "_static"))
     config.html_theme_options.update(
         article_footer_items=["report-problem.html"],
-        navbar_persistent=[],  # else the two themes together show two search boxes
+        navbar_persistent=[],  # otherwise the two themes together show two search boxes
         search_bar_text="Search this book",
         show_toc_level=2,
         toc_title="On this page",

@@ -1,7 +1,7 @@
 """Weights of models that run in the page.
 
-Each file of the package's folder of weights becomes a classic script with its bytes in base64, as a
-page opened as a file may fetch no other. `static-widgets.js` loads it when a widget asks.
+Each file of the package's folder of weights becomes a classic script with its bytes in base64: a
+page opened as a file cannot fetch other files. `static-widgets.js` loads it when a widget asks.
 """
 
 import base64
@@ -36,7 +36,7 @@ def check(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """A warning for weights that a widget of the page will ask for in vain."""
+    """Warn about weights that a widget of the page needs and the site does not have."""
     for view in doctree.findall(WidgetView) if doctree else ():
         name = view.stored.record["state"].get("weights")
         if name and not (Path(app.config.attnbook_weights) / f"{name}.safetensors").is_file():

@@ -54,8 +54,8 @@ def script_json(value: object) -> str:
 
 
 class StoredViews(SphinxPostTransform):
-    """Puts a `WidgetView` where a notebook's output holds a widget view, and a still drawing's SVG
-    where it holds one."""
+    """Replaces a widget view in a notebook's output by a `WidgetView`, and a still drawing by its
+    SVG."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
     formats = ("html",)
@@ -181,7 +181,7 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def placed(script: str) -> Callable[[Sphinx], None]:
-    """Puts a script in place before pages are written, so that its address carries a checksum."""
+    """Write a script before the pages are written, so that its URL carries a checksum."""
 
     def place(app: Sphinx) -> None:
         if app.builder.format == "html":

@@ -30,7 +30,7 @@ from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 
 from attnbook import assets
-from attnbook.files import whole
+from attnbook.files import atomic
 from attnbook.learn.bits import bits_and_bytes
 from attnbook.learn.loop import Checkpoint, Cosine, Run, StableDecay, autocast, train
 from attnbook.learn.optimizers import AdamW, Muon
@@ -159,7 +159,7 @@ class Log:
         rows, self.goes_on = [row for row in read_log(self.path) if int(row["step"]) < step], True
         if rows:
             self.begin -= float(rows[-1]["seconds"])
-        with whole(self.path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        with atomic(self.path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
             lines = [COLUMNS, *(row.values() for row in rows)]
             csv.writer(file, lineterminator="\n").writerows(lines)
 
@@ -309,7 +309,7 @@ def run(settings: Settings) -> Path:
     ]
     learn(model, files["train"], settings, on_step=hooks)
     if team.is_main:
-        with whole(folder / WEIGHTS) as file:
+        with atomic(folder / WEIGHTS) as file:
             save_file(model.state_dict(), file)
     return folder
 
@@ -326,7 +326,7 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
         texts = chain.from_iterable(documents(data.source, "train", data.held_out))
         tokenizer = make_tokenizer(data.tokenizer, texts, data.vocab_size)
     shutil.rmtree(folder / TOKENIZER, ignore_errors=True)
-    with whole(folder / TOKENIZER) as partial:
+    with atomic(folder / TOKENIZER) as partial:
         tokenizer.save(partial)
 
 
@@ -353,9 +353,9 @@ def _tokens(settings: Settings, tokenizer: Tokenizer, split: str, name: str) -> 
 
 def _keep_settings(settings: Settings, names: Mapping[str, str], folder: Path) -> None:
     """The last that is written before a run begins is its settings."""
-    with whole(folder / TOKENS) as file:
+    with atomic(folder / TOKENS) as file:
         file.write_text(json.dumps(names), "utf-8")
-    with whole(folder / CONFIG) as file:
+    with atomic(folder / CONFIG) as file:
         file.write_text(to_toml(settings), "utf-8")
 
 

@@ -18,7 +18,7 @@ from torch.optim import Adam, Optimizer
 from tqdm.auto import tqdm
 
 from attnbook.checks import check_choice, check_device, check_range, check_whole
-from attnbook.files import whole
+from attnbook.files import atomic
 from attnbook.learn.optimizers import Named
 from attnbook.learn.processes import Alone, processes
 
@@ -430,7 +430,7 @@ class Checkpoint:
             name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, value in tensors.items()
         }
-        with whole(self.path) as partial:
+        with atomic(self.path) as partial:
             save_file(kept, partial, metadata=run.settings)
 
     def _load(self, run: Run) -> None:

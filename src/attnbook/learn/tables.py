@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from attnbook.files import whole
+from attnbook.files import atomic
 
 PACKAGES = ("attnbook", "torch", "numpy")
 NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a table gives back
@@ -127,7 +127,7 @@ class Experiment:
             f"learning rates tried: {self.rates or 'none'}",
             *(f"{package} {number}" for package, number in made["versions"].items()),
         ]
-        with whole(path) as new, new.open("w", encoding="utf8", newline="") as file:
+        with atomic(path) as new, new.open("w", encoding="utf8", newline="") as file:
             file.writelines(f"# {line}\n" for line in head)
             writer = csv.DictWriter(
                 file, list(done[_key(self.settings[0])][0]), lineterminator="\n"

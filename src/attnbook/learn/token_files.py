@@ -11,7 +11,7 @@ import numpy as np
 
 from attnbook import assets
 from attnbook.checks import check_choice, check_texts
-from attnbook.files import whole
+from attnbook.files import atomic
 from attnbook.text.corpus import Tokenizer
 from attnbook.text.speeches import SPLITS, speeches
 from attnbook.text.tokenizers import BytePair, Characters, stream, whole_words
@@ -142,7 +142,7 @@ def write_tokens(
     dtype = np.dtype(np.uint16 if len(tokenizer.vocab) <= 1 << 16 else np.uint32)
     path = (assets.cache() / "tokens" if folder is None else Path(folder)) / f"{name}.{dtype.name}"
     if not path.is_file():
-        with whole(path) as partial, partial.open("wb") as file:
+        with atomic(path) as partial, partial.open("wb") as file:
             special = [tokenizer.vocab.tokens[i] for i in tokenizer.special]
             np.array([tokenizer.vocab.eos], dtype).tofile(file)
             for text in texts:

@@ -1,12 +1,12 @@
-"""Drawings made of parts that lay themselves out: text, boxes, cells, bars, dials, grids, arrows.
+"""Drawings made of parts with automatic layout: text, boxes, cells, bars, dials, grids, arrows.
 
     scores = cells([2.1, -0.3, 0.8], "weight", name="scores", digits=1)
     picture = Picture(column(box("query", "query", name="q"), scores), arrow("q", "scores"))
 
-A part knows its size; `row`, `column`, `grid`, `frame` and `brace` put parts together. A `name`
-lets arrows, steps and captions point at a part: "scores" is every part of that name, "scores.2" the
-third of them, or the third cell where there is one part, and "scores.*" each of them. A `role`
-gives it the colour that this role has in the whole book.
+A part knows its size; `row`, `column`, `grid`, `frame` and `brace` combine parts. Arrows, steps and
+captions refer to a part by its `name`: "scores" is every part of that name, "scores.2" the third of
+them (or the third cell, if there is one such part), and "scores.*" each of them. A `role` gives a
+part the colour that this role has in the whole book.
 """
 
 import re
@@ -21,16 +21,16 @@ from attnbook.checks import check_choice, check_whole
 from attnbook.show.lettering import HEAVY, clean, text_width, written
 
 ROLES = ("query", "key", "value", "state", "weight")
-WIDTH = 360  # units: those of a phone's column in pixels, so that a text of 11 can be read there
+WIDTH = 360  # units: a phone's column in pixels, so that text of size 11 is legible
 BIG, TEXT, SMALL = 15, 13, 11  # sizes of text
-FAINTEST, DEEPEST = 0.04, 0.48  # opacity of a cell's colour; ink can be read on every one
+FAINTEST, DEEPEST = 0.04, 0.48  # opacity of a cell's colour; text is legible on both
 Number = float | int
 NAME = re.compile(r"[A-Za-z][\w-]*")
 
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle; `shade` is the opacity of its colour, none for the outline alone."""
+    """A rectangle; `shade` is the opacity of its colour, None for an outline without a fill."""
 
     x: Number
     y: Number
@@ -45,7 +45,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text, its middle at height y."""
+    """A line of text, vertically centred at y."""
 
     x: Number
     y: Number
@@ -60,7 +60,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Stroke:
-    """A line through points, or a cubic curve (first point, then three a piece)."""
+    """A line through points, or a cubic curve (first point, then three for each segment)."""
 
     points: tuple[tuple[Number, Number], ...]
     look: str
@@ -80,11 +80,11 @@ class Part:
 
     Attributes:
         width, height: in units; a drawing is `WIDTH` wide.
-        inside: marks, and parts with the place of their upper left corner.
-        name, role: as in the text of this module.
-        values: the numbers that it shows, if it shows numbers.
-        cell: whether it is a cell of the part around it.
-        beside: the name of a part that it comes and lights up with, as a label does.
+        inside: marks, and parts with the position of their upper left corner.
+        name, role: see the module's docstring.
+        values: the numbers that the part shows, if any.
+        cell: whether the part is a cell of the part that contains it.
+        beside: the name of another part: this one appears and lights up with it, as a label does.
     """
 
     width: Number
@@ -104,7 +104,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What `arrow` gives."""
+    """An arrow, made by `arrow`."""
 
     start: str
     end: str
@@ -115,7 +115,7 @@ class Arrow:
 
 
 def text(words: str, role: str = "", *, name: str = "", size: int = TEXT, beside: str = "") -> Part:
-    """Words by themselves, which come and light up with the part named `beside`, as a label does.
+    """Text without a box. It appears and lights up with the part named `beside`, as a label does.
 
     A line break begins a new line.
     """
@@ -128,7 +128,7 @@ def text(words: str, role: str = "", *, name: str = "", size: int = TEXT, beside
 
 
 def heading(words: str) -> Part:
-    """Words above a drawing, in as many lines as they need."""
+    """The heading of a drawing, in as many lines as it needs."""
     width, line, lines = WIDTH - 4, 1.3 * BIG, [""]
     for word in clean(words).split():
         longer = f"{lines[-1]} {word}".strip()
@@ -143,7 +143,7 @@ def heading(words: str) -> Part:
 
 
 def box(words: str, role: str = "", *, name: str = "", width: Number = 0, size: int = TEXT) -> Part:
-    """Words in a box, which is `width` wide, or wider where the words are."""
+    """Text in a box of at least `width`."""
     inner = text(words, size=size)
     width, height = max(width, inner.width + 0.7 * size), inner.height + 8
     at = ((width - inner.width) / 2, 4, inner)
@@ -162,19 +162,19 @@ def cells(
     width: Number | None = None,
     height: Number | None = None,
 ) -> Part:
-    """Numbers as shaded cells: the larger, the deeper the colour of the role.
+    """Numbers as shaded cells: the larger the number, the deeper the colour of the role.
 
     Args:
-        values: `[column]` or `[row column]`; NaN is crossed out, as what a mask hides.
-        role, name: as in the text of this module.
-        digits: decimals of the number in each cell. None: the colour alone.
-        down: whether a list of values goes downwards.
-        span: what the faintest and the deepest colour stand for. None: 0, or as far below it as the
-            largest value is above where one is negative; and the largest size.
-        width, height: of one cell. None: 12, or as much as its number needs.
+        values: `[column]` or `[row column]`; NaN is crossed out, as a masked score.
+        role, name: see the module's docstring.
+        digits: decimals of the number in each cell. None: colour without a number.
+        down: whether a list of values runs downwards.
+        span: the values of the faintest and the deepest colour. None: 0 and the largest value or,
+            with negative values, plus and minus the largest absolute value.
+        width, height: of one cell. None: 12, or the room that its number needs.
 
     Raises:
-        ValueError: if values are no list or table of numbers, or span is not increasing.
+        ValueError: if values are not a list or a table of numbers, or span is not increasing.
     """
     given = numbers(values)
     table = given if given.ndim == 2 else given[:, None] if down else given[None]
@@ -247,17 +247,17 @@ def dial(
     name: str = "",
     size: Number = 30,
 ) -> Part:
-    """A circle with hands from its middle, as a clock's; of two hands also the angle between them.
+    """A circle with hands, like a clock; between two hands, the angle is drawn, too.
 
     Args:
-        hands: `[hand 2]` how far each goes to the right and upwards; 1 is the rim.
-        labels, roles: a word beyond the tip of each hand, and its colour; none for all of them.
-        name: as in the text of this module; "name.0" is the first hand.
-        size: of the whole, from side to side.
+        hands: `[hand 2]` the tip of each hand, to the right and upwards; the rim is at 1.
+        labels, roles: a word beyond the tip of each hand, and its colour; both may be empty.
+        name: see the module's docstring; "name.0" is the first hand.
+        size: width of the dial with its labels.
 
     Raises:
-        ValueError: if hands are no such table, longer than 1, or others in number than labels or
-            roles; if no circle is left in that size.
+        ValueError: if hands have another shape or are longer than 1, their number differs from that
+            of the labels or roles, or the labels leave no room for a circle.
     """
     table = numbers(hands, "hands")
     if table.ndim != 2 or table.shape[1] != 2 or not (np.hypot(*table.T) < 1 + 1e-6).all():
@@ -291,7 +291,7 @@ def dial(
 
 
 def _arc(middle: Number, radius: Number, start: Number, angle: Number) -> tuple:
-    """Points of a cubic curve around (middle, middle), counterclockwise, four pieces."""
+    """Points of a cubic curve around (middle, middle), counterclockwise, in four segments."""
     t = start + angle * np.arange(5) / 4
     x, y = middle + radius * np.cos(t), middle - radius * np.sin(t)
     reach = 4 / 3 * np.tan(angle / 16) * radius
@@ -314,12 +314,12 @@ def grid(
     """Parts in rows and columns, each column as wide as its widest part.
 
     Args:
-        rows: `[row][column]` parts; None for an empty place. A text is put as `text` makes it, and
-            comes with the first part of its row that has a name. A part in place of a row spans
-            all columns.
+        rows: `[row][column]` parts; None for an empty place. A string becomes a `text`, which
+            appears with the first named part of its row. A part in place of a row spans all
+            columns.
         gap: between columns and rows, one number or two.
-        align: a letter for each column, l(eft), c(entre) or r(ight); the last holds for the rest.
-        name, role: of the whole.
+        align: a letter for each column, l(eft), c(entre) or r(ight); the last is used for the rest.
+        name, role: of the whole grid.
     """
     table = [line if isinstance(line, Part) else _labelled(line) for line in rows]
     lines = [line for line in table if isinstance(line, list)]
@@ -360,7 +360,7 @@ def _name(part: Part) -> str:
 
 
 def space(height: Number) -> Part:
-    """Nothing, so high."""
+    """Empty space of that height."""
     return Part(0, height, ())
 
 
@@ -375,7 +375,7 @@ def column(*parts: Part | str, gap: Number = 10, align: str = "c", name: str = "
 
 
 def frame(part: Part, words: str = "", role: str = "", *, name: str = "", pad: int = 10) -> Part:
-    """A line around a part, with words above it on the left."""
+    """A frame around a part, with words above it on the left."""
     top = 20 if words else pad
     width = max(part.width, text_width(clean(words), SMALL)) + 2 * pad
     height = part.height + top + pad
@@ -417,16 +417,16 @@ def arrow(
 ) -> Arrow:
     """An arrow from each part that `start` names to each that `end` names.
 
-    One goes to many, many to one, and as many as there are at the other end each to its own. Where
-    its end appears at a step, a copy of its start flies there.
+    One start goes to many ends, many starts to one end; equal numbers are joined one to one. When
+    the end of an arrow appears at a step, a copy of its start flies there.
 
     Args:
-        start, end: names as in the text of this module.
+        start, end: names of parts; see the module's docstring.
         role: its colour.
-        weights: shares in 0..1, one for each arrow, that make it thick; below 0.005 it is left out.
-        side: "left" or "right": the arrow leaves and comes back on that side, around what lies
-            between, as a residual connection does.
-        drawn: whether there is a line, or the flight alone.
+        weights: the thickness of each arrow, in 0..1; arrows below 0.005 are left out.
+        side: "left" or "right": the arrow runs around the parts in between on that side, as a
+            residual connection does.
+        drawn: whether a line is drawn; if not, only the copy flies.
     """
     check_choice(("", *ROLES), role=role)
     check_choice(("", "left", "right"), side=side)
@@ -435,7 +435,7 @@ def arrow(
 
 
 def numbers(values: Any, name: str = "values", *, share: bool = False) -> np.ndarray:
-    """A list or a table of numbers, all of them shares in 0..1 where that is asked."""
+    """Check a list or a table of numbers; with `share`, each must be in 0..1."""
     try:
         if isinstance(values, torch.Tensor):
             values = values.detach().cpu().numpy()

@@ -1,15 +1,15 @@
-"""Letters of a drawing: what can be written, how a number is, and how much room a text takes."""
+"""Text in drawings: legal characters, formatted numbers, and estimated widths."""
 
 import math
 import unicodedata
 
-# Widths of letters in the usual fonts of systems, as shares of the size; wide scripts take 1.
-HEAVY = 1.15  # how much wider a heading's letters are
+# Widths of letters in common system fonts, relative to the font size; wide scripts take 1.
+HEAVY = 1.15  # relative width of a heading's letters
 NARROW, WIDE = "ijlftrI.,:;|'!()[] ", "mwMW@%—"
 
 
 def clean(words: object) -> str:
-    """Text that XML can hold; what has no sign of its own gets one."""
+    """Text that is legal in XML; invisible characters are replaced by visible ones."""
     if not isinstance(words, str):
         raise ValueError(f"words must be a text, got {words!r}")
     if any("\ud800" <= letter <= "\udfff" or letter in "\ufffe\uffff" for letter in words):
@@ -19,14 +19,14 @@ def clean(words: object) -> str:
 
 
 def written(x: float | int, digits: int | None) -> str:
-    """A number with its digits and a true minus; nothing without digits, or for none."""
+    """A number with `digits` decimals and a minus sign; "" if digits is None or x is NaN."""
     if digits is None or math.isnan(x):
         return ""
     return f"{x:z.{digits}f}".replace("inf", "∞").replace("-", "−")
 
 
 def text_width(words: str, size: float | int) -> float:
-    """About how wide a text will be, rather too much than too little."""
+    """An estimate of a text's width, too wide rather than too narrow."""
     return float(size * sum(map(_letter, words)))
 
 

@@ -1,4 +1,4 @@
-"""Where the parts of a drawing lie, the arrows between them, and the whole as SVG or pixels."""
+"""The layout of a drawing with its arrows, and its rendering as SVG or by matplotlib."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from matplotlib.path import Path
 from attnbook.show.drawing import SMALL, WIDTH, Arrow, Box, Number, Part, Stroke, Words
 from attnbook.show.lettering import clean
 
-STILL = 520  # pixels that a drawing by itself is wide, where there is room
+STILL = 520  # largest width in pixels of a stand-alone drawing
 REFERENCE = re.compile(r"([A-Za-z][\w-]*)(?:\.(\d+|\*))?")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A named part or a cell of one, and where it lies."""
+    """A named part, or one of its cells, and its position."""
 
     reference: str
     x: Number
@@ -30,14 +30,14 @@ class Place:
 
 
 class Picture:
-    """Parts in their places, and arrows between them: `WIDTH` wide, as high as they need.
+    """A part with a position for everything in it, and arrows; `WIDTH` wide and as high as needed.
 
     Args:
-        body: the part that holds all others.
+        body: the part that contains all others.
         arrows: made by `arrow`.
 
     Raises:
-        ValueError: if the body is wider than `WIDTH`, or an arrow names no part.
+        ValueError: if the body is wider than `WIDTH`, or an arrow refers to an unknown part.
     """
 
     def __init__(self, body: Part, *arrows: Arrow):
@@ -52,10 +52,10 @@ class Picture:
         drawn = [each for one in arrows for each in self._drawn(one)]
         self._marks = [*drawn, *self._tree]
 
-    # What is drawn is a tree of marks and of tuples: attributes of a group, its children.
+    # The drawing is a tree whose nodes are marks, or tuples of a group's attributes and children.
 
     def _placed(self, part: Part, x: Number, y: Number) -> Iterator[Any]:
-        """The marks of a part, moved to its place, in a group where it has a name or a colour."""
+        """The marks of a part at its position, in a group if the part has a name or a colour."""
         places = self._places.setdefault(part.name, []) if part.name else []
         if part.name:
             places.append(Place(part.name, x, y, part))
@@ -77,21 +77,21 @@ class Picture:
             yield from children
 
     def names(self) -> list[str]:
-        """The names of the parts, in the order of the drawing."""
+        """The names of the parts, in drawing order."""
         return list(self._places)
 
     def values(self, name: str) -> np.ndarray:
-        """The numbers that the one part of this name shows."""
+        """The numbers that the only part of this name shows."""
         (place,) = self.find(name)
         if place.part.values is None:
             raise ValueError(f"name must be of a part that shows numbers, got {name!r}")
         return place.part.values
 
     def find(self, reference: str) -> list[Place]:
-        """Where the parts lie that a reference means.
+        """The places of the parts that a reference names.
 
         Raises:
-            ValueError: if there is no such part; says which there are.
+            ValueError: if there is no such part; the message lists the names.
         """
         found = REFERENCE.fullmatch(reference)
         places = self._places.get(found[1], []) if found else []
@@ -133,14 +133,14 @@ class Picture:
             yield ends, _line(start, end, one.side, weight) if one.drawn else []
 
     def _many(self, places: list[Place], n: int) -> list[Place]:
-        """Each with a reference of its own, as often as there are arrows."""
+        """The places repeated for n arrows, each with a reference of its own."""
         if len(places) > 1 and places[0].reference == places[-1].reference:
             places = [replace(p, reference=f"{p.reference}.{i}") for i, p in enumerate(places)]
         return places if len(places) == n else places * n
 
     def svg(self, alt: str, style: str = "") -> str:
-        """The drawing as one SVG element; colours and fonts are those of the page around it, or of
-        its own `style`, with which it can stand by itself."""
+        """The drawing as one SVG element. It takes colours and fonts from the page around it or, as
+        a stand-alone file, from `style`."""
         whole = {
             "xmlns": "http://www.w3.org/2000/svg",
             "class": "draw-picture draw-still" if style else "draw-picture",
@@ -155,7 +155,7 @@ class Picture:
         return f"<svg{_attributes(whole)}>{style}{_svg(self._marks)}</svg>"
 
     def draw(self, axes: Axes, colours: dict[str, str], ink: str) -> None:
-        """The drawing on matplotlib's axes, for where no SVG is shown."""
+        """Draw on matplotlib axes, for programs that do not show SVG."""
         axes.set(xlim=(0, WIDTH), ylim=(self.height, 0), aspect="equal")
         axes.axis("off")
         inches = axes.get_window_extent().transformed(axes.figure.dpi_scale_trans.inverted())
@@ -164,7 +164,7 @@ class Picture:
 
 
 def _line(start: Place, end: Place, side: str, weight: float) -> list[Stroke]:
-    """A curve and its head; NaN for an arrow without a weight."""
+    """A curve with its head; the weight is NaN for an arrow without one."""
     points, (dx, dy) = _way(start, end, side)
     thick = 1.5 if np.isnan(weight) else 0.8 + 5 * float(weight)
     (x, y), size = points[-1], 4 + thick / 2
@@ -203,7 +203,7 @@ def _svg(marks: Sequence[Any]) -> str:
 
 
 def _attributes(values: dict[str, Any]) -> str:
-    """In single quotes, since a notebook writes a double one with a backslash."""
+    """SVG attributes, in single quotes: JSON would escape double quotes in a notebook."""
     return "".join(f" {name}='{escape(str(value))}'" for name, value in values.items())
 
 
@@ -225,7 +225,7 @@ def _element(mark: Any, outer: dict[str, str] | None = None) -> str:
             path = f"M{pairs[0]}{'C' if curved else 'L'}{' '.join(pairs[1:])}"
             values = {"class": f"draw-{look}", "d": path, "stroke-width": f"{width:.3g}"}
             return f"<path{_attributes(values)}/>"
-        case (attributes, [Box(look="cell") as only]):  # a group of one cell is that cell
+        case (attributes, [Box(look="cell") as only]):  # write a group of one cell as that cell
             return _element(only, attributes)
         case (attributes, children):
             return f"<g{_attributes(attributes)}>{_svg(children)}</g>"
@@ -239,7 +239,11 @@ def _draw(
         match mark:
             case Box(x, y, width, height, look, shade):
                 fill = to_rgba(now, shade or 0)
-                line = {"edgecolor": now, "linewidth": 0.7 * unit, "snap": True}  # a small file
+                line = {
+                    "edgecolor": now,
+                    "linewidth": 0.7 * unit,
+                    "snap": True,
+                }  # smaller files
                 axes.add_patch(Rectangle((x, y), width, height, facecolor=fill, **line))
             case Words(x, y, words, size, look, anchor):
                 ha = {"middle": "center", "start": "left", "end": "right"}[anchor]

@@ -1,4 +1,4 @@
-"""One look for the book's figures."""
+"""A common style for the book's figures."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from torch import Tensor
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 PINK, SKY, RED = "#cc79a7", "#56b4e9", "#d55e00"
 INK, FAINT = "#333333", "#d9d9d9"
-# One colour a role through the whole book; `widgets/colours.css` has these and those of dark pages.
+# One colour for each role in the whole book; `colours.css` has these and the dark theme's.
 ROLES = {
     "query": "#1c68b8",
     "key": "#a85918",
@@ -24,7 +24,7 @@ ROLES = {
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults to the book's: palette, quiet axes, sharp on small screens."""
+    """Set matplotlib's defaults to the book's: palette, plain axes, high resolution."""
     plt.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
@@ -49,15 +49,16 @@ def use_style() -> None:
 
 
 def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
-    """Write each line's name at its right end, in its colour, moved apart where they would overlap.
+    """Write each line's name at its right end in its colour, moving names that would overlap.
 
     Args:
-        ax: axes with one line a name, in order, its limits and scales set.
+        ax: axes with one line for each name, in order; set its limits and scales before.
         names: the names.
-        gap: least distance between two names, as a share of the axes' height.
+        gap: least distance between two names, relative to the height of the axes.
 
     Raises:
-        ValueError: if there are not as many names as lines, a line has no end, or gap is no share.
+        ValueError: if the numbers of names and lines differ, a line has no end, or gap is not
+            in 0..1.
     """
     lines = list(ax.get_lines())
     if isinstance(names, str):
@@ -91,16 +92,16 @@ def bertviz_weights(
 ) -> list[Float[Tensor, "1 head query key"]]:
     """Weights for bertviz's views, rounded to three decimals.
 
-    bertviz writes every weight in full into the notebook: 17 digits where 3 can be seen.
+    bertviz writes every weight into the notebook with all its digits: 17, where 3 are visible.
 
     Args:
         attention: the weights of each layer, as `transformers` gives them.
 
     Returns:
-        The same weights in float64, which holds 0.083 where float32 has 0.08299999684095383.
+        The rounded weights in float64, since 0.083 in float32 is written as 0.08299999684095383.
 
     Raises:
-        ValueError: if a layer's weights are no tensor of that shape, as for a batch of texts.
+        ValueError: if a layer's weights have another shape, as those of a batch of texts.
     """
     for layer, weights in enumerate(attention):
         came = list(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__

@@ -1,4 +1,4 @@
-"""For courses: checks that say what is wrong, and grading that cannot be fooled."""
+"""For courses: checks that explain mistakes, and grading that runs answers in isolation."""
 
 from attnbook.teach.judging import AnswerError, holds, number, same
 

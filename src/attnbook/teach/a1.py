@@ -1,6 +1,6 @@
 """Checks of assignment 1: from states to scores, weights, and one step of a decoder with attention.
 
-Each takes the student's function, tries it on numbers of a seed, and prints one line.
+Each check takes the student's function, tries it on seeded random numbers, and prints one line.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Answer = Callable[..., Any]
 
 @check({"lengths": (1,)})
 def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
-    """The state at the last word of each sentence, behind which there may be padding."""
+    """The state at the last word of each sentence, before any padding."""
     n = torch.tensor(lengths)
     states = numbers(seed)(len(lengths), max(lengths), 4)
     rows = torch.arange(len(lengths))
@@ -90,7 +90,7 @@ def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
 
 @check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)})
 def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)) -> None:
-    """The product with a matrix between query and key."""
+    """Luong's general score: query times a matrix times key."""
     batch, queries, keys, d_query, d_key = sizes
     some = numbers(seed)
     q, k, w = some(batch, queries, d_query), some(batch, keys, d_key), some(d_query, d_key)

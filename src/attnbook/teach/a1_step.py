@@ -1,4 +1,4 @@
-"""Checks of assignment 1, its last part: the context, one step, and how well a model looks."""
+"""Checks of assignment 1, last part: the context, one decoder step, and alignment errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Answer = Callable[..., Any]
 
 @check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
 def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
-    """The mean of the values, weighted."""
+    """The weighted mean of the values."""
     batch, queries, keys, d = sizes
     some = numbers(seed)
     weights, values = some(batch, queries, keys).softmax(-1), some(batch, keys, d)
@@ -58,7 +58,7 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
 def decoder_step(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
 ) -> None:
-    """One look of a decoder: from its state and the memory to a context and the weights."""
+    """One attention step of a decoder: from state and memory to context and weights."""
     some = numbers(seed)
     source = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
     for row, n in enumerate(lengths):
@@ -135,7 +135,7 @@ def decoder_step(
 
 @check({"sizes": (6, 1)}, {"sizes": (11, 2)})
 def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (50, 7)) -> None:
-    """The share of target words that attend most to another word than the right one."""
+    """The share of target words whose largest weight is on a wrong word."""
     words, keys = sizes
     some = numbers(seed)
     weights = some(words, keys).softmax(-1)

@@ -1,6 +1,6 @@
-"""Checks of assignment 2: self-attention, its masks and its root, and where a word stands.
+"""Checks of assignment 2: self-attention, scaling, masks and positions.
 
-Each takes the student's function, tries it on numbers of a seed, and prints one line.
+Each check takes the student's function, tries it on seeded random numbers, and prints one line.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def project(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 5,
 
 @check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)}, own=OWN)
 def scaled_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
-    """Dot products, divided by the root of the keys' size."""
+    """Dot products divided by sqrt(d_k)."""
     batch, n, keys, d = sizes
     some = numbers(seed)
     q, k = some(batch, n, d), some(batch, keys, d)
@@ -88,7 +88,7 @@ def scaled_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3,
 
 @check({"n": 1}, {"n": 9}, own=OWN)
 def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
-    """True where a word may look: at itself and to its left."""
+    """True where a word may attend: to itself and to its left."""
     ones = torch.ones(n, n, dtype=torch.bool)
     got = same(
         answer(n),
@@ -117,7 +117,7 @@ def causal_mask(answer: Answer, seed: int = 0, n: int = 4) -> None:
 def decoder_mask(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3), n: int = 5
 ) -> None:
-    """Both masks at once: nobody looks to the right, nobody looks at padding."""
+    """The causal mask and the padding mask combined."""
     words = torch.arange(n) < torch.tensor(lengths)[:, None]
     causal = torch.ones(n, n, dtype=torch.bool).tril()
     want = words[:, None] & causal
@@ -153,7 +153,7 @@ def decoder_mask(
 
 @check({"sizes": (1, 2, 3, 1, 1)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
 def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 4, 3, 6)) -> None:
-    """The whole: from words to what each has read."""
+    """Self-attention as a whole: from word vectors to outputs."""
     batch, n, d_model, d_k, d_v = sizes
     some = numbers(seed)
     x = some(batch, n, d_model)

@@ -1,4 +1,4 @@
-"""Checks of assignment 2, its last part: positions."""
+"""Checks of assignment 2, last part: positions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ OWN = ("scaled_dot_product_attention", "multi_head_attention_forward")
 
 @check({"n": 1, "d": 2}, {"n": 30, "d": 12}, own=OWN)
 def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> None:
-    """Sines and cosines of slower and slower waves."""
+    """Sinusoidal position vectors."""
     want = sinusoidal(n, d)
     steps, pairs = torch.arange(n)[:, None], torch.arange(d // 2)
     angles = steps / 10000 ** (2 * pairs / d)
@@ -59,7 +59,7 @@ def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> N
 
 
 def waves_apart(steps: Tensor, d: int) -> Tensor:
-    """The mistake of an angle for each number instead of one for each pair."""
+    """The mistake of one angle per number instead of one per pair."""
     i = torch.arange(d)
     angles = steps / 10000 ** (i / d)
     return torch.where(i % 2 == 0, angles.sin(), angles.cos())
@@ -67,7 +67,7 @@ def waves_apart(steps: Tensor, d: int) -> Tensor:
 
 @check({"sizes": (1, 3)}, {"sizes": (2, 1)}, {"sizes": (5, 4)}, {"sizes": (3, 9)}, own=OWN)
 def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
-    """Each pair of numbers turned by an angle that grows with the position."""
+    """Each pair of numbers rotated by an angle proportional to the position."""
     batch, n = sizes
     some = numbers(seed)
     x, angle = some(batch, n, 2), pick(seed, 0.7, -1.1, 0.3, 2.0)
@@ -111,7 +111,7 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
 
 @check({"n": 1, "slope": 2.0}, {"n": 6, "slope": 1.5}, own=OWN)
 def distance_bias(answer: Answer, seed: int = 0, n: int = 5, slope: float = 0.5) -> None:
-    """What ALiBi adds to a score: less, the further back a key lies."""
+    """The ALiBi bias: a penalty proportional to the distance of the key."""
     i, j = torch.arange(n)[:, None], torch.arange(n)
     back = (i - j).float()
     hidden = torch.where(j <= i, slope * -back + 0.0, -torch.inf)

@@ -1,6 +1,6 @@
-"""Checks of assignment 3: heads, norms, a block, and how a decoder is taught.
+"""Checks of assignment 3: heads, norms, a block, and the training of a decoder.
 
-Each takes the student's function, tries it on numbers of a seed, and prints one line.
+Each check takes the student's function, tries it on seeded random numbers, and prints one line.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Answer = Callable[..., Any]
-OWN = (  # what these tasks build, and what gives the same
+OWN = (  # what these tasks build, and equivalent functions
     *("scaled_dot_product_attention", "multi_head_attention_forward"),
     *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm"),
     *("batch_norm", "native_batch_norm"),
@@ -36,7 +36,7 @@ OWN = (  # what these tasks build, and what gives the same
 
 @check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 1, 3, 1)}, own=OWN)
 def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
-    """The numbers of a vector, dealt out to heads."""
+    """The numbers of a vector, split into heads."""
     batch, n, heads, d = sizes
     x = numbers(seed)(batch, n, heads * d)
     apart = x.view(batch, n, heads, d)
@@ -62,7 +62,7 @@ def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3
 
 @check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 3, 1, 1)}, own=OWN)
 def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
-    """What the heads found, side by side in one vector."""
+    """The outputs of the heads, concatenated into one vector."""
     batch, heads, n, d = sizes
     x = numbers(seed)(batch, heads, n, d)
     want = torch.cat(x.unbind(1), dim=-1)
@@ -87,7 +87,7 @@ def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
 
 @check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 3, 4, 1)}, own=OWN)
 def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
-    """Several looks at once, and a matrix that mixes what they found."""
+    """Several heads of attention, and a matrix that mixes their outputs."""
     batch, n, heads, d = sizes
     some, d_model = numbers(seed), heads * d
     x = some(batch, n, d_model)
@@ -153,7 +153,7 @@ def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3,
 
 @check({"sizes": (1, 1, 3)}, {"sizes": (2, 2, 4)}, own=OWN)
 def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5)) -> None:
-    """A layer norm: each vector by itself."""
+    """Layer norm, for each vector separately."""
     batch, n, d = sizes
     some = numbers(seed)
     x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), pick(seed, 0.1, 2.0, 0.5)
@@ -206,7 +206,7 @@ def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5))
 
 @check({"sizes": (1, 1, 3, 1)}, {"sizes": (2, 3, 1, 2)}, own=OWN)
 def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 7)) -> None:
-    """Two matrices with a ReLU between them, on each word alone."""
+    """Two matrices with a ReLU between them, for each word separately."""
     batch, n, d, hidden = sizes
     some = numbers(seed)
     x, w1, b1, w2, b2 = some(batch, n, d), some(d, hidden), some(hidden), some(hidden, d), some(d)
@@ -246,7 +246,7 @@ def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 
 
 @check({"sizes": (1, 1, 3)}, {"sizes": (2, 4, 2)}, own=OWN)
 def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> None:
-    """Two layers with their norms and residuals, in "pre" order."""
+    """Two sublayers with norms and residual connections, in "pre" order."""
     some, d = numbers(seed), sizes[-1]
     x, m1, m2 = some(*sizes), some(d, d), some(d, d)
     attend: Callable[[Tensor], Tensor] = lambda x: (x.cumsum(1) @ m1).tanh()  # noqa: E731

@@ -1,4 +1,4 @@
-"""Checks of assignment 3, its last part: how a decoder is taught, and what its memory takes."""
+"""Checks of assignment 3, last part: a decoder's training, and the size of its cache."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ Answer = Callable[..., Any]
 
 @check({"sizes": (1, 1)}, {"sizes": (1, 4)})
 def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
-    """What a decoder reads while it learns: the sentence, one place later."""
+    """The decoder's input in training: the target, shifted right by one."""
     batch, n = sizes
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(3, 40, (batch, n), generator=generator)
@@ -52,7 +52,7 @@ def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> Non
 
 @check({"lengths": (3,)}, {"lengths": (1, 4)})
 def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
-    """The mean surprise, in nats, over words that are no padding."""
+    """The mean cross-entropy, in nats, over words that are not padding."""
     some, n, vocab, pad = numbers(seed), max(lengths), 7, pick(seed, 0, 6, 3)
     logits = some(len(lengths), n, vocab)
     generator = torch.Generator().manual_seed(seed)
@@ -97,7 +97,7 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
 
 @check({"sizes": (1, 4, 4, 5, 3)}, {"sizes": (7, 6, 1, 9, 50)})
 def cache_bytes(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (5, 8, 2, 16, 300)) -> None:
-    """What keys and values of a text take in memory."""
+    """Memory of the KV cache of a text."""
     layers, heads, kv_heads, d_head, n = sizes
     want = 2.0 * layers * kv_heads * d_head * n * 4
     got = number(

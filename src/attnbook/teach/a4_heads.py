@@ -1,4 +1,4 @@
-"""Checks of assignment 4, its last part: what may be read, and heads for tasks."""
+"""Checks of assignment 4, last part: the encoder's mask, and heads for tasks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,10 +18,10 @@ def tokens_of(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
 
 
 def whole(got: Any, name: str) -> int:
-    """An answer must be a whole number, or a tensor that holds one alone.
+    """Check that an answer is a whole number, or a tensor with a single one.
 
     Raises:
-        AnswerError: if it is something else.
+        AnswerError: if it is not.
     """
     if isinstance(got, Tensor) and got.numel() == 1:
         got = got.item()
@@ -33,7 +33,7 @@ def whole(got: Any, name: str) -> int:
 
 @check({"sizes": (1, 2, 3, 1)}, {"sizes": (3, 2, 1, 2)})
 def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2)) -> None:
-    """Scores of the classes, read off the state at [CLS]."""
+    """Class scores from the state at [CLS]."""
     batch, n, d, classes = sizes
     some = numbers(seed)
     states, w, b = some(batch, n, d), some(classes, d), some(classes)
@@ -71,7 +71,7 @@ def classify(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 4, 2
 
 @check({"n": 1, "most": 1}, {"n": 6, "most": 1}, {"n": 5, "most": 9})
 def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
-    """Where an answer begins and ends."""
+    """The start and the end of the best answer span."""
     wanted, given, known = [], [], dict[str, list[list[int]]]()
     i, j = torch.arange(n)[:, None], torch.arange(n)
     long = j - i + 1
@@ -138,7 +138,7 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
 
 @check({"lengths": (1,)}, {"lengths": (3, 2)})
 def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1, 3, 1, 2)) -> None:
-    """One prediction a word: that of its first piece."""
+    """One prediction per word: that of its first piece."""
     word = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
     logits = numbers(seed)(len(word), 5)
     starts = torch.tensor(lengths).cumsum(0) - torch.tensor(lengths)
@@ -175,7 +175,7 @@ def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1
 
 @check({"lengths": (3, 2)}, {"lengths": (1,)})
 def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
-    """Every word may look at every word, on both sides, and nobody at padding."""
+    """Every word may attend to every word on both sides, but not to padding."""
     n, pad = max(lengths) + 1, pick(seed, PAD, 99, 7)
     tokens = tokens_of(seed, len(lengths), n, low=8)
     front, ends = pick(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front

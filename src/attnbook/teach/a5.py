@@ -1,6 +1,6 @@
-"""Checks of assignment 5: what a text costs, how it is written on, and how the next token is drawn.
+"""Checks of assignment 5: the code length of a text, generation, and sampling.
 
-Each takes the student's function, tries it on numbers of a seed, and prints one line.
+Each check takes the student's function, tries it on seeded random numbers, and prints one line.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ LONGEST = 1000  # tokens that an answer may ask about at once
 
 @check({"n": 12, "length": 4}, {"n": 9, "length": 1})
 def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None:
-    """Pieces of a long text, and the same pieces one place on."""
+    """Windows of a long text, and the same windows shifted by one."""
     ids = torch.arange(n) * 3 + seed + 5
     starts = torch.randperm(n - length, generator=torch.Generator().manual_seed(seed))[:3]
     if seed:  # tokens follow no rule, and windows reach both ends
@@ -88,7 +88,7 @@ def windows(answer: Answer, seed: int = 0, n: int = 30, length: int = 4) -> None
 
 @check({"text": "a"}, {"text": " é\n "})
 def bits_per_byte(answer: Answer, seed: int = 0, text: str = "Où est la forêt?") -> None:
-    """What a text costs, in a unit that does not depend on the tokens."""
+    """The code length of a text, in a unit that does not depend on the tokenizer."""
     losses = numbers(seed)(9 - seed % 5).abs() + 1
     raw, nats = len(text.encode()), losses.double().sum().item()
     got = number(
@@ -133,7 +133,7 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
     prompt = [seed % vocab, *pick(seed, [4, 5], [1], [2, 0, 1])]
 
     def scores(tokens: Any) -> Tensor:
-        """Of the next token, by all so far."""
+        """Scores of the next token, given all tokens so far."""
         ids = torch.as_tensor(tokens)
         if ids.numel() > LONGEST:
             raise ValueError(f"tokens must be at most {LONGEST}, got {ids.numel()}")
@@ -177,7 +177,7 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
 
 @check({"sizes": (1, 1, 0, 3)}, {"sizes": (2, 1, 1, 1)})
 def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
-    """One step of a decoder that remembers the keys and values of all places before."""
+    """One decoder step with a KV cache."""
     batch, heads, past, d = sizes
     some = numbers(seed)
     q, k, v = (some(batch, heads, 1, d) for _ in range(3))
@@ -243,7 +243,7 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
 
 @check({"vocab": 9}, {"vocab": 8}, {"vocab": 7})
 def praise(answer: Answer, seed: int = 0, vocab: int = 11) -> None:
-    """A task as the next token: the share of one word between two."""
+    """A task as next-token prediction: the relative probability of one of two words."""
     logits = 2 * numbers(seed)(vocab)
     good, bad = pick(seed, (3, 7), (vocab - 1, 2), (0, vocab - 2), (5, 1))
     p = logits.double().softmax(-1)

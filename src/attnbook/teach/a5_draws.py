@@ -1,4 +1,4 @@
-"""Checks of assignment 5, its middle: how the next token is drawn."""
+"""Checks of assignment 5, middle part: sampling the next token."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ HIDDEN = -torch.inf
 
 @check({"sizes": (1, 4)}, {"sizes": (3, 1)})
 def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None:
-    """Probabilities at a temperature; at 0 the likeliest is certain."""
+    """Probabilities at a temperature; at 0 the most likely token is certain."""
     logits = 2 * numbers(seed)(*sizes)
     t = 0.4 + seed % 3
     p = logits.softmax(-1)
@@ -62,7 +62,7 @@ def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None
 
 @check({"sizes": (1, 4), "k": 1}, {"sizes": (2, 5), "k": 5}, leaves={0: "logits"})
 def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: int = 3) -> None:
-    """Top-k: the rest can't be drawn any more."""
+    """Top-k: all but the k most likely tokens get probability 0."""
     logits = numbers(seed)(*sizes)
     order = logits.argsort(-1, descending=True)
     best = logits.topk(k).values
@@ -110,7 +110,7 @@ def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: in
 
 @check({"sizes": (1, 6), "p": 0.1}, {"sizes": (3, 5), "p": 0.99}, leaves={0: "logits"})
 def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: float = 0.7) -> None:
-    """Top-p: the fewest tokens that have the probability p together."""
+    """Top-p: the fewest tokens whose probabilities sum to at least p."""
     logits = 2 * numbers(seed)(*sizes)
     want = sampling.top_p(logits, p)
     shares, order = logits.softmax(-1).sort(-1, descending=True)
@@ -177,7 +177,7 @@ def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: fl
 
 @check({"n": 1}, {"n": 2})
 def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
-    """The token on whose piece of 0 .. 1 a number falls."""
+    """The token whose part of the interval 0 .. 1 contains a number."""
     shares = (2 * numbers(seed)(n)).softmax(-1).double()
     sums = shares.cumsum(-1)
     u = [*(sums[:-1] - 0.3 * shares[:-1]).tolist(), *(sums[:-1] + 0.3 * shares[1:]).tolist(), 0.0]

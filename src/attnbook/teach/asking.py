@@ -1,7 +1,7 @@
-"""How a check asks a student's function, and how it tells what came of it.
+"""How a check calls a student's function and reports the result.
 
-A check is a function with the decorator `check`. What it raises is one sentence: no line of a
-check stands in a notebook, since that line often is the answer.
+A check is a function with the decorator `check`. Its error is one sentence, without a traceback
+into the check: a line of the check often is the answer.
 """
 
 import io
@@ -24,28 +24,28 @@ from attnbook.teach.wire import GoneError, Remote, simple
 PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent)
 # What stands around an answer: `display`, magics and calls of what it was handed.
 AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
-SHOWN = 2000  # letters of what an answer prints
+SHOWN = 2000  # characters of an answer's printed output
 
 
 def check(
     *cases: Mapping[str, Any], own: Sequence[str] = (), leaves: Mapping[int, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator: the function tries an answer, and says one sentence if it is not right.
+    """A decorator for a function that tries an answer; its error is one sentence.
 
-    Answers get copies of what they are handed, so they may change it. What they print is shown
-    where they are wrong; where they are right it is dropped, since a notebook stores what its
-    check prints.
+    Answers get copies of their arguments, so they may change them. The printed output of a wrong
+    answer is shown. That of a right answer is dropped, since a notebook stores what its check
+    prints.
 
     Args:
-        cases: further arguments to try, with seeds 1, 2, ... larger.
+        cases: further arguments to try, with the seed increased by 1, 2, ...
         own: names of PyTorch's functions that an answer must not call.
-        leaves: the arguments that an answer must leave as they are: their names by their places.
+        leaves: index -> name of arguments that an answer must not change.
 
     Raises:
-        AnswerError: by the check, if the answer is not right, not solved yet, no function, changes
-            what it must leave, or calls a function of `own` or of this package while it runs. Not
-            seen is what code compiled by `torch.jit` calls, and what another thread does.
-        Exception: by the check, what the answer raises, with the answer's own lines as traceback.
+        AnswerError: by the check, if the answer is wrong, unsolved or not a function, changes an
+            argument of `leaves`, or calls a function of `own` or of this package. Calls by code
+            that `torch.jit` compiled, and calls in other threads, are not detected.
+        Exception: by the check, the answer's own error, with a traceback of the answer's lines.
     """
 
     def made(test: Callable[..., None]) -> Callable[..., None]:
@@ -59,7 +59,7 @@ def check(
                     test(asked, seed, **more)
                     for n, case in enumerate(cases, 1):
                         test(asked, seed + n, **case)
-            except BaseException as error:  # an interrupt, too, has a traceback
+            except BaseException as error:  # an interrupt also has a traceback
                 trouble = asked.trouble(error)
             if trouble is not None:
                 sys.stdout.write(asked.printed.getvalue()[-SHOWN:])
@@ -85,7 +85,7 @@ class _Asked:
                 found, changed, called = self._watched(args, more)
         except BaseException as error:
             blank = getattr(error, "kind", type(error).__name__)
-            words = str(error).partition("(line ")[0].strip(" :")  # the line comes by the wire
+            words = str(error).partition("(line ")[0].strip(" :")  # the wire adds the line
             if blank == "NotImplementedError" and words in ("", blank):
                 raise AnswerError(f"{self.name}: not solved yet") from None
             self.raised = error
@@ -113,7 +113,7 @@ class _Asked:
         raise GoneError("it sent what is no answer")
 
     def trouble(self, error: BaseException) -> BaseException:
-        """What to raise in place of an error, so that no line of a check is shown."""
+        """The error to raise instead, without lines of the check."""
         if isinstance(error, AnswerError):
             return AnswerError(str(error))
         if isinstance(error, Exception) and not (
@@ -132,7 +132,7 @@ class _Asked:
 
 
 def _behind(error: BaseException) -> list[BaseException]:
-    """An error, and those from which it came."""
+    """An error and the errors that caused it."""
     found = [error]
     for each in found:
         found += [e for e in (each.__cause__, each.__context__) if e and e not in found]
@@ -146,7 +146,7 @@ def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 class _Watch(TorchFunctionMode):
-    """Hears which functions of PyTorch, by their names, and of this package run meanwhile."""
+    """Records calls of PyTorch's functions, by name, and of this package's functions."""
 
     def __init__(self, own: Sequence[str]):
         super().__init__()
@@ -158,7 +158,7 @@ class _Watch(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def heard(self, frame: FrameType, event: str, _: Any) -> None:
-        """What `sys.setprofile` calls."""
+        """The hook for `sys.setprofile`."""
         code = frame.f_code
         file = code.co_filename
         if self.on and event == "call" and file.startswith(PACKAGE) and file not in AROUND:
@@ -166,7 +166,7 @@ class _Watch(TorchFunctionMode):
             self.called.append(f"attnbook's {name}")
 
     def handed(self, value: Any) -> Any:
-        """A copy of a tensor or a list; of a function one during which nothing is heard."""
+        """A copy of a tensor or a list; the calls of a copied function are not recorded."""
         if isinstance(value, Tensor):
             return value.clone()
         if not callable(value):
@@ -188,16 +188,16 @@ def watched(
     more: Mapping[str, Any],
     own: Sequence[str],
 ) -> tuple[Any, list[int], list[str]]:
-    """Call a function with copies, and watch it.
+    """Call a function with copies of its arguments, and record its calls.
 
     Args:
-        function: a student's.
-        args, more: what it is called with.
-        own: names of PyTorch's functions that are told if it calls them.
+        function: a student's function.
+        args, more: its arguments.
+        own: names of PyTorch's functions whose calls are reported.
 
     Returns:
-        What it returns, as `attnbook.teach.wire` would bring it; the places of those of `args` that
-        it has changed; and which functions it called, of `own` and of this package.
+        Its result, as `attnbook.teach.wire` would transmit it; the indices of the `args` that it
+        changed; and the functions of `own` and of this package that it called.
     """
     watch, before = _Watch(own), sys.getprofile()
     handed = [watch.handed(each) for each in args]

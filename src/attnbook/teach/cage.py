@@ -22,13 +22,13 @@ CREATE_RULES, ADD_RULE, RESTRICT = 444, 445, 446  # Landlock's system calls
 EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
 ALL = [(1, 13), (2, 14), (3, 15), (5, 16)]  # version: number of rights it knows
 OFTEN = 0.05  # seconds between two looks at what there is inside
-ENDED = (FileNotFoundError, ProcessLookupError)  # what is heard of a process that is no more
+ENDED = (FileNotFoundError, ProcessLookupError)  # errors about a process that has ended
 QUICK = "status", ("RssAnon:", "RssShmem:", "VmSwap:")
 EXACT = "smaps_rollup", ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
 
 
 def alone() -> bool:
-    """Leave the namespaces of other processes; in the new ones the user is who it was."""
+    """Enter new namespaces, in which the user id stays the same."""
     user, group = os.getuid(), os.getgid()
     kinds = calls.NEW_USER | calls.NEW_NET | calls.NEW_PID | calls.NEW_IPC | calls.NEW_MOUNTS
     if sys.platform != "linux" or LIBC.unshare(kinds):
@@ -41,10 +41,10 @@ def alone() -> bool:
 
 
 def watch(child: int, limits: dict[str, Any]) -> tuple[int, int]:
-    """Wait for a child, and end it where all inside together have too much.
+    """Wait for a child, and end it if all processes inside together exceed a limit.
 
-    A process's own limits (`setrlimit`) hold for each alone, and the machine's root, whatever its
-    namespace, has none on the number of processes.
+    `setrlimit` limits each process separately, and does not limit the number of processes of the
+    machine's root in any namespace.
     """
     own = _held([os.getpid()], exact=False)
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
@@ -59,7 +59,7 @@ def watch(child: int, limits: dict[str, Any]) -> tuple[int, int]:
 
 
 def _inside(process: int, most: int) -> tuple[list[int], int]:
-    """The processes inside, and the number of their threads; no more of them than may be."""
+    """The processes inside, up to the limit, and the number of their threads."""
     todo, found, threads = [process], [], 0
     while todo and threads <= most:
         found.append(todo.pop())
@@ -71,7 +71,7 @@ def _inside(process: int, most: int) -> tuple[list[int], int]:
 
 
 def _held(processes: list[int], *, exact: bool) -> int:
-    """Bytes of memory; exact takes longer, else what two share is counted twice."""
+    """Bytes of memory; without `exact`, which is slower, shared memory is counted twice."""
     total = 0
     for process in processes:
         with suppress(*ENDED):
@@ -97,15 +97,15 @@ def _stored(folder: str) -> int:
 
 
 def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
-    """Put up all walls that the system has, for good.
+    """Put up all walls that the system supports, irrevocably.
 
     Args:
-        limits: `folder`, its own; `seen`, what it may read; `memory` and `disk`, in bytes;
+        limits: `folder`, its own folder; `seen`, readable paths; `memory` and `disk`, in bytes;
             `processes`.
-        namespaces: whether it has its own ones.
+        namespaces: whether the process has its own namespaces.
 
     Returns:
-        What the walls are made of.
+        The mechanisms that the walls consist of.
     """
     folder = limits["folder"]
     built = ["namespaces", "watch"] * namespaces
@@ -141,14 +141,14 @@ def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
 
 
 def bound(memory: int) -> None:
-    """Let this process take so many bytes more; what it starts may set another bound."""
+    """Limit this process to so many more bytes; its children may set another limit."""
     which = resource.RLIMIT_AS
     with suppress(ValueError, OSError):  # it has a lower one already
         resource.setrlimit(which, (_size() + memory, resource.getrlimit(which)[1]))
 
 
 def _read_only() -> bool:
-    """Let nobody inside change a file, nor its mode, times and names."""
+    """Make all files inside read-only, including their mode, times and names."""
     LIBC.mount(None, b"/", None, PRIVATE, None)
     change = struct.pack("QQQQ", READ_ONLY, 0, 0, 0)
     return LIBC.syscall(SET_MOUNTS, HERE, b"/", BELOW, change, len(change)) == 0
@@ -163,7 +163,7 @@ def _size() -> int:
 
 
 def _landlock(folder: str, seen: list[str]) -> bool:
-    """Let the process see nothing but some folders, and write nowhere but in its own."""
+    """Restrict the process by Landlock: read only some folders, write only its own."""
     version = LIBC.syscall(CREATE_RULES, None, 0, 1)
     if version < 1:
         return False

@@ -65,16 +65,16 @@ STREAM = 1  # of socketpair: a connected one; others may be sent to any address
 
 
 def numbers() -> dict[str, int]:
-    """The refused calls on this machine; none on a processor that is not known."""
+    """The refused calls on this machine; {} on an unknown processor."""
     column = list(MACHINES).index(platform.machine()) if platform.machine() in MACHINES else 9
     return {name: known[column] for name, known in CALLS.items() if column < len(known)}
 
 
 def refuse(libc: ctypes.CDLL) -> bool:
-    """Refuse them from now on, in this process and its children; whether the system does so.
+    """Install the filter in this process and its children; returns whether that worked.
 
-    `clone3` answers that it does not exist, since a filter cannot read what it is given; then the
-    C library asks `clone`, which is refused where it asks for namespaces.
+    `clone3` fails as a call that does not exist, since a filter cannot read its arguments. The C
+    library then falls back to `clone`, which is refused when it asks for namespaces.
     """
     calls = sorted(numbers().values())
     if not calls:

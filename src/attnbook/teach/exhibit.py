@@ -1,7 +1,7 @@
-"""What a student wrote, drew and printed, as HTML that can do nothing.
+"""A student's texts, pictures and outputs as harmless HTML.
 
-Text is escaped, pictures are data of the page, and of a student's HTML only plain tags without
-attributes stay. What is too large is cut, and a sentence says what is missing and where it stands.
+Text is escaped, pictures are embedded, and a student's HTML is reduced to plain tags without
+attributes. Parts that are too large are cut; a sentence says what is missing and where it is.
 """
 
 import base64
@@ -31,7 +31,7 @@ SILENT = ("script", "style", "title", "template", "svg", "math")  # their text i
 
 
 def clean(text: str) -> str:
-    """What can be written to a file, and read on a page or a screen."""
+    """Text that can be written to a file and shown on a page or in a terminal."""
     return "".join(
         "?" if unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" else letter
         for letter in text
@@ -42,14 +42,14 @@ class Exhibit:
     """Cells of one notebook as HTML, up to some size.
 
     Args:
-        file: the notebook's name, for the sentences that say where the rest is.
+        file: the notebook's name, for the sentences that say where cut parts are.
     """
 
     def __init__(self, file: str):
         self._file, self._left = file, ALL
 
     def show(self, cells: list[Cell]) -> str:
-        """Cells one below the other, with their pictures and outputs."""
+        """The cells in order, with their pictures and outputs."""
         shown = []
         for n, cell in enumerate(cells):
             if self._left <= 0:
@@ -72,7 +72,7 @@ class Exhibit:
         return "".join(shown)
 
     def _pieces(self, cell: Cell) -> Iterator[Callable[[], str]]:
-        """The cell's text, its pictures, its outputs: each to be asked for."""
+        """The cell's text, its pictures and its outputs, each as a function that renders it."""
         pictures: list[dict[str, Any]] = []
 
         def aside(found: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ class Exhibit:
         return self._text("\n".join(seen), cell, "printed")
 
     def _data(self, data: dict[str, Any], cell: Cell) -> str:
-        """The best of several forms of the same."""
+        """The best of several MIME types of one output."""
         for kind in PICTURES:
             if kind in data:
                 return self._picture(kind, _joined(data[kind]), cell)
@@ -141,7 +141,7 @@ class Exhibit:
 
 
 def _size(raw: bytes) -> str:
-    """The size of a picture, which is not decoded."""
+    """The size of a picture, read from its header."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wide, high = Image.open(io.BytesIO(raw), formats=("PNG", "JPEG")).size
@@ -151,12 +151,12 @@ def _size(raw: bytes) -> str:
 
 
 def _joined(text: Any) -> str:
-    """A text that is stored whole, or line by line."""
+    """A text that is stored as one string or as a list of lines."""
     return text if isinstance(text, str) else "".join(text)
 
 
 def harmless(source: str) -> str:
-    """HTML of which only tags of `PLAIN` stay, without attributes, each of them closed."""
+    """HTML reduced to the tags of `PLAIN`, without attributes, each of them closed."""
     parser = _Plain()
     parser.feed(UNCLOSED.sub("&lt;", source))
     parser.close()

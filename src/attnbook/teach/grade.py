@@ -1,8 +1,8 @@
 """Grade a folder of notebooks: `attnbook-grade a1 SUBMISSIONS`.
 
 Each student's cells are put into the untouched reference and run in a process of their own. The
-checks, hidden ones included, run in another, which takes nothing but values from the student's.
-So nothing that a student's code does to Python can make a check pass.
+checks, including hidden ones, run in another process, which takes only values from the student's.
+So a student's code cannot make a check pass by changing Python.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from attnbook.teach.submission import Reference, reference
 from attnbook.teach.walls import WALLS, Stood, WallError, admitted
 from attnbook.teach.wire import GoneError
 
-ROOM = 4 << 30  # bytes that the checks may take, whatever an answer hands them
+ROOM = 4 << 30  # bytes of memory for the checks, whatever an answer returns
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for all: seconds for a cell, and for a whole notebook; the walls that stand."""
+    """Settings for all students: seconds per cell and per notebook, and the walls that stand."""
 
     seconds: float
     whole: float
@@ -56,7 +56,7 @@ def _worker() -> None:
 
 
 def _close() -> None:
-    """Without the nursery, which leaves a folder behind where its process only ends."""
+    """Close the nursery, which would otherwise leave a folder behind."""
     if "nursery" in _here:
         _here.pop("nursery").__exit__(None, None, None)
 
@@ -80,7 +80,7 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
 
 
 def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Iterator[Graded]:
-    """Grade all. Where a process of the grader ends, who was not done by then is tried alone."""
+    """Grade all. If a grader process dies, its unfinished students are graded one at a time."""
     again: list[str] = []
     pool = ProcessPoolExecutor(jobs, initializer=_worker)
     tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
@@ -100,7 +100,7 @@ def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Iterato
 
 
 def _write(out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn) -> None:
-    """The table and the page of the class, with all hand-ins, also those without a result."""
+    """Write the table and the page of the class, with all hand-ins, also those without a result."""
     by_name = {each.student: each for each in results}
     late = "not graded yet: the run was stopped"
     every = [
@@ -113,7 +113,7 @@ def _write(out: Path, results: Iterable[Graded], known: Reference, handed: Hande
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The command."""
+    """The command `attnbook-grade`."""
     parser = argparse.ArgumentParser(prog="attnbook-grade", description=__doc__)
     parser.add_argument("assignment", help="as a1: the reference is book/solutions/a1*.ipynb")
     parser.add_argument(

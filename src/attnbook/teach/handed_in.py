@@ -1,4 +1,4 @@
-"""Which notebook of a folder is whose."""
+"""Finds the notebook of each student in a folder."""
 
 import hashlib
 import os
@@ -18,12 +18,12 @@ NUMBERED = re.compile(
 
 @dataclass
 class HandedIn:
-    """What a folder holds.
+    """The contents of a folder of hand-ins.
 
     Attributes:
-        notebooks: the file that is graded, by its student.
-        notes: which file that is, and which ones were passed over, for students with several.
-        strays: the names of what is no student's.
+        notebooks: student -> the file to grade.
+        notes: for students with several files: which one is graded, and which ones are skipped.
+        strays: names of files that belong to no student.
     """
 
     notebooks: dict[str, Path]
@@ -34,9 +34,9 @@ class HandedIn:
 def handed_in(folder: Path, known: Reference) -> HandedIn:
     """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it.
 
-    Of several files, the one that has exactly the assignment's name (in a flat folder: the name
-    that the others add "-Copy1" or " (1)" to) is graded. Where there is none, it is the one in
-    which most tasks are answered; of equals, the newest.
+    Of several files, the one with exactly the assignment's name is graded (in a flat folder: the
+    name without "-Copy1" or " (1)"). If there is none, it is the file with the most answered tasks,
+    and of these the newest.
 
     Args:
         folder: of what was handed in.
@@ -68,9 +68,9 @@ def handed_in(folder: Path, known: Reference) -> HandedIn:
 
 
 def _originals(flat: list[Path]) -> dict[Path, Path]:
-    """The file that each one is a copy of: often itself.
+    """Each file -> the file that it is a copy of, often itself.
 
-    Where "ada.ipynb" is missing, "ada (1).ipynb" and "ada (2).ipynb" may be two students.
+    If "ada.ipynb" is missing, "ada (1).ipynb" and "ada (2).ipynb" may be two students.
     """
     names = {path: NUMBERED.sub(r"\1/\2", path.stem) for path in flat}
     of = {
@@ -99,7 +99,7 @@ def _parts(path: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _chosen(files: list[Path], whose: Path, known: Reference) -> tuple[Path, str]:
-    """Which of a student's files is graded, and what is said about it."""
+    """The file of a student to grade, and a note about the choice."""
     inside = whose.is_dir()
     parts = {path: _parts(path, whose if inside else whose.parent) for path in files}
     exact = [path for path in files if path == whose or (inside and path.stem == known.name)]
@@ -126,7 +126,7 @@ def _answered(path: Path, known: Reference) -> int:
 
 
 def _named(name: str) -> str:
-    """A student's name that is also a file's, even where the system's own are longer or no text."""
+    """A student's name as a legal file name, even if the original is too long or not text."""
     whole = os.fsencode(name)
     known = hashlib.sha256(whole).hexdigest()[:8]
     short = whole if len(whole) <= NAME else whole[: NAME - 9] + f"-{known}".encode()

@@ -1,4 +1,4 @@
-"""Checks of an answer that say in words what is wrong with it."""
+"""Checks of an answer that explain what is wrong with it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,16 +8,16 @@ from torch import Tensor
 
 
 def numbers(seed: int) -> Callable[..., Tensor]:
-    """Normal random numbers of a seed: call it with the sizes of a tensor."""
+    """A seeded generator of normal random tensors: call it with the sizes."""
     generator = torch.Generator().manual_seed(seed)
     return lambda *sizes: torch.randn(*sizes, generator=generator)
 
 
 class AnswerError(AssertionError):
-    """An answer that is not right; the message says why."""
+    """An answer is wrong; the message says why."""
 
     def _render_traceback_(self) -> list[str]:
-        """All that IPython shows, in a notebook and to nbval."""
+        """The traceback that IPython shows: the message only."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -31,22 +31,22 @@ def same(
     axes: str = "",
     atol: float = 1e-4,
 ) -> Tensor:
-    """An answer must be the expected tensor.
+    """Check that an answer is the expected tensor.
 
     Args:
-        got: the answer, whatever it is.
-        want: what is expected.
-        name: how the task calls it, for messages.
-        mistakes: what well-known mistakes give, by the words that name their cause.
-        otherwise: words for another wrong answer of the right shape; empty, where it has none.
-        axes: the axes' names, for messages: "batch query key".
-        atol: largest difference.
+        got: the answer, of any type.
+        want: the expected tensor.
+        name: its name in the task, for messages.
+        mistakes: message -> the result of a common mistake.
+        otherwise: message for other wrong answers of the right shape; "" for none.
+        axes: names of the axes, for messages: "batch query key".
+        atol: largest allowed difference.
 
     Returns:
-        The answer, which is a tensor by now.
+        The answer as a tensor.
 
     Raises:
-        AnswerError: if it is another.
+        AnswerError: if it differs.
     """
     if not isinstance(got, Tensor):
         raise AnswerError(f"{name} must be a tensor, got {_one(got)}")
@@ -79,7 +79,7 @@ def same(
 
 
 def _causes(got: Tensor, mistakes: Mapping[str, Tensor | Callable[[], Tensor]], atol: float) -> str:
-    """The first known mistake that gives this answer, in words."""
+    """The message of the first known mistake that gives this answer."""
     for words, made in mistakes.items():
         wrong = made if isinstance(made, Tensor) else made()
         if got.shape == wrong.shape and torch.allclose(
@@ -107,10 +107,10 @@ def kind(value: Any) -> str:
 
 
 def parts(got: Any, n: int, words: str) -> Any:
-    """An answer must be so many things.
+    """Check that an answer has n parts.
 
     Raises:
-        AnswerError: with these words and what came instead, if it is not.
+        AnswerError: with these words and a description of the answer, if it has not.
     """
     if not isinstance(got, tuple | list):
         raise AnswerError(f"{words}, got {_one(got)}")
@@ -124,12 +124,12 @@ def _one(value: Any) -> str:
 
 
 def pick(seed: int, first: Any, *others: Any) -> Any:
-    """A constant that an answer must not know: the first at seed 0, else one of the others."""
+    """A constant that an answer must not hard-code: `first` at seed 0, else one of the others."""
     return others[seed % len(others)] if seed else first
 
 
 def holds(condition: bool, words: str) -> None:
-    """A condition must hold.
+    """Check that a condition holds.
 
     Raises:
         AnswerError: with these words, if it does not.
@@ -139,10 +139,10 @@ def holds(condition: bool, words: str) -> None:
 
 
 def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | None = None) -> float:
-    """An answer must be the expected number, to three digits behind the point.
+    """Check that an answer is the expected number, to three decimals.
 
     Raises:
-        AnswerError: if it is another, or none.
+        AnswerError: if it differs or is not a number.
     """
     if isinstance(got, Tensor) and got.numel() == 1:
         got = got.item()
@@ -157,16 +157,15 @@ def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | Non
 
 
 def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) -> None:
-    """Say that an answer is right, and some of its numbers, as every machine prints them.
+    """Print that an answer is right, with a few of its numbers, rounded alike on every machine.
 
-    Hidden tests have other seeds than 0, and say nothing: what a student's notebook prints is what
-    it stores.
+    Hidden tests use seeds other than 0 and print nothing: a notebook stores what its checks print.
 
     Args:
-        name: how the task calls it.
-        numbers: the answer, or what was made of it.
+        name: its name in the task.
+        numbers: the answer, or numbers derived from it.
         seed: of the check.
-        place: which of the numbers are shown; all, where it is missing.
+        place: the index of the numbers to print; all by default.
     """
     if seed == 0:
         shown = (torch.as_tensor(numbers)[place].reshape(-1) + 0.0).tolist()  # no minus zero

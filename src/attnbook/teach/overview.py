@@ -1,4 +1,4 @@
-"""A page for the class: how the tasks went, what went wrong often, and who needs a person."""
+"""A page for the class: results of the tasks, common mistakes, and who needs a human grader."""
 
 import re
 import statistics
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from attnbook.teach.report import NOT_ANSWERED, Graded, Mark, page, text
 from attnbook.teach.submission import Reference, Task
 
-COMMON = 5  # mistakes that are listed for a task
+COMMON = 5  # listed mistakes for each task
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?|\b(nan|inf)\b")
 
 
@@ -21,8 +21,8 @@ def overview(
     Args:
         graded: the results of all students.
         known: the assignment.
-        walls: those that should have stood.
-        strays: names of files that are no student's.
+        walls: the expected walls.
+        strays: names of files that belong to no student.
     """
     graded = sorted(graded, key=lambda each: each.student)
     judged = [each for each in graded if each.marks]
@@ -41,7 +41,7 @@ def overview(
 
 
 def _tasks(judged: Sequence[Graded], known: Reference) -> str:
-    """Mean and median of each task, and of all that were judged for everyone."""
+    """Mean and median of each task, and of all tasks that were graded for everyone."""
     if not judged:
         return ""
     rows = []
@@ -98,7 +98,7 @@ def _for_a_person(
 
 
 def _mistakes(judged: Sequence[Graded], known: Reference) -> list[str]:
-    """What wrong answers were told, counted; numbers in a message make no other mistake."""
+    """Messages to wrong answers, with counts; messages that differ only in numbers count as one."""
     parts = []
     for task in (task for task in known.tasks if not task.reader):
         alike: dict[str, list[tuple[Graded, str]]] = defaultdict(list)

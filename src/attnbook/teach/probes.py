@@ -1,6 +1,6 @@
-"""Harmless tries to get through each wall, at decoys that the grader made for it.
+"""Harmless attempts to get through each wall, aimed at decoys that the grader made.
 
-They run in a student's process. Each says in words what got through: nothing, where the wall holds.
+They run in a student's process. Each describes in words what got through: [] if the wall holds.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ SHARE_FILES = 0x200  # of clone: with a new namespace it is refused, so that no 
 
 
 def _through(tries: dict[str, Callable[[], Any]]) -> list[str]:
-    """The names of those that no error of the system stopped."""
+    """The names of the attempts that no OSError stopped."""
     found = []
     for name, attempt in tries.items():
         with suppress(OSError):
@@ -34,7 +34,7 @@ def _through(tries: dict[str, Callable[[], Any]]) -> list[str]:
 
 
 def network(port: int, service: str, letters: str) -> list[str]:
-    """Reach a port of this machine, and two services that have a path."""
+    """Try to reach a port of this machine, and two services with Unix sockets."""
     here = ("127.0.0.1", port)
     kinds = {"stream": socket.SOCK_STREAM, "datagram": socket.SOCK_DGRAM}
     return _through(
@@ -50,7 +50,7 @@ def network(port: int, service: str, letters: str) -> list[str]:
 
 
 def processes(number: int) -> list[str]:
-    """Read about a process of the grader, and end it; the grader looks whether it still lives."""
+    """Try to inspect and end a process of the grader, which then checks that it still runs."""
     if number not in (os.getpid(), os.getppid(), 1):  # inside, numbers begin anew
         with suppress(OSError):
             os.kill(number, signal.SIGTERM)
@@ -59,7 +59,7 @@ def processes(number: int) -> list[str]:
 
 
 def files(decoy: str, course: list[str]) -> list[str]:
-    """Read and change a file of the grader's, and list the folders of the course."""
+    """Try to read and change a file of the grader, and to list the folders of the course."""
     folder = Path(decoy).parent
     state = os.stat(__file__)
     tries: dict[str, Callable[[], Any]] = {
@@ -86,10 +86,10 @@ def files(decoy: str, course: list[str]) -> list[str]:
 
 
 def disk(most: int) -> list[str]:
-    """Write a little more into its own folder than `most` bytes, in two files.
+    """Try to write slightly more than `most` bytes into its own folder, in two files.
 
     Raises:
-        OSError: if it can write nothing there, as an honest answer may.
+        OSError: if it can write nothing there, although an honest answer may.
     """
     Path("one").write_bytes(b"x")
 
@@ -104,7 +104,7 @@ def disk(most: int) -> list[str]:
 
 
 def calls() -> list[str]:
-    """Ask for each refused system call in a way that would do nothing, or only to this process."""
+    """Try each refused system call with arguments that do nothing, or affect only this process."""
     tries = {name: (number, 1, 0, 0, 0, 0) for name, number in numbers().items()}
     if not tries:
         return ["this processor's system calls are not known"]
@@ -121,10 +121,10 @@ def calls() -> list[str]:
 
 
 def _children(count: int, task: Callable[[], Any]) -> int:
-    """So many processes that do something, and are there for a while; how many were made.
+    """Start `count` processes that run a task and live for a while; returns how many started.
 
     Raises:
-        OSError: if the system makes no more for another reason than their number.
+        OSError: if starting one fails for another reason than the limit of processes.
     """
     made = 0
     try:
@@ -137,14 +137,14 @@ def _children(count: int, task: Callable[[], Any]) -> int:
                 os._exit(0)
             made += 1
     except OSError as error:
-        if error.errno != errno.EAGAIN:  # what the wall says
+        if error.errno != errno.EAGAIN:  # the wall's error
             raise
-    time.sleep(SOON)  # what watches ends this process meanwhile
+    time.sleep(SOON)  # meanwhile the watching process ends this one
     return made
 
 
 def memory(most: int, count: int) -> list[str]:
-    """Hold more than `most` bytes, private and shared, in `count` processes that hide them."""
+    """Try to hold more than `most` bytes, private and shared, in `count` processes that hide it."""
 
     def hold() -> Any:
         LIBC.prctl(DUMPABLE, 0, 0, 0, 0)
@@ -157,5 +157,5 @@ def memory(most: int, count: int) -> list[str]:
 
 
 def forks(most: int) -> list[str]:
-    """Be more than `most` processes."""
+    """Try to be more than `most` processes."""
     return [f"{most + 4} processes"] * (_children(most + 4, lambda: None) == most + 4)

@@ -1,8 +1,8 @@
-"""What earlier runs found out, for runs that go on, and how far it is trusted.
+"""Stored results of an interrupted grading run, and when they are trusted.
 
-A record is taken for a result only if nothing that it depends on has changed, if its words are
-those that were sealed with it, and if nobody but the user who grades could have written it. It
-is a memory and no proof: who can write as that user can write the table of points as well.
+A record is used only if nothing that it depends on has changed, if its contents match its seal,
+and if only the grading user could have written it. It is a cache, not a proof: whoever can write as
+that user can also write the table of points.
 """
 
 import hashlib
@@ -25,32 +25,32 @@ PACKAGE = Path(attnbook.__file__).parent
 
 
 def digest(terms: object, note: str, *paths: Path) -> str:
-    """What a result depends on: the time, the notebooks, all of this package, and torch's version.
+    """A hash of what a result depends on: time limits, notebooks, this package, torch's version.
 
     Args:
-        terms: what holds for all, as the seconds of a cell.
-        note: what is known about the choice of the file.
+        terms: settings for all students, such as the seconds per cell.
+        note: the note about the choice of the file.
         paths: of the notebooks.
     """
     seen = hashlib.sha256(f"{terms} {note} {torch.__version__}".encode("utf-8", "surrogateescape"))
     for path in [*paths, *sorted(PACKAGE.rglob("*.py"))]:
         seen.update(b"\0" + os.fsencode(path))
-        with suppress(OSError):  # a file that nobody may read is refused later
+        with suppress(OSError):  # an unreadable file is refused later
             if not path.is_symlink() and path.is_file() and path.stat().st_size < 1 << 28:
                 seen.update(path.read_bytes())
     return seen.hexdigest()
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whole, for the user alone."""
-    with files.whole(path) as place:
+    """Write a file atomically, readable by its owner only."""
+    with files.atomic(path) as place:
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 
 
 def keep(out: Path, known: Reference, graded: Graded, digest: str) -> None:
-    """Write a student's page, and the record, if there is a result to go on with."""
+    """Write a student's page and, if there is a result, the record."""
     folder = out / known.name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write(folder / f"{graded.student}.html", feedback(known, graded))
@@ -63,7 +63,7 @@ def keep(out: Path, known: Reference, graded: Graded, digest: str) -> None:
 
 
 def kept(out: Path, known: Reference, student: str, digest: str) -> Graded | None:
-    """The result of an earlier run, if it can be trusted, and its page is there."""
+    """The result of an earlier run, if it can be trusted and its page exists; otherwise None."""
     record = out / known.name / f"{student}.json"
     if not record.with_name(f"{student}.html").is_file():
         return None
@@ -72,12 +72,12 @@ def kept(out: Path, known: Reference, student: str, digest: str) -> Graded | Non
         if found.pop("digest") == _seal(digest, found) and found["student"] == student:
             return Graded(**{**found, "marks": [Mark(**mark) for mark in found["marks"]]})
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        pass  # there is none, or another version wrote it, or a hand
+        pass  # no record, or one of another version, or an edited one
     return None
 
 
 def _own(path: Path) -> bytes:
-    """What stands in a file that nobody but this user could have written."""
+    """The bytes of a file that only this user could have written."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         about = os.fstat(descriptor)
@@ -87,5 +87,5 @@ def _own(path: Path) -> bytes:
 
 
 def _seal(digest: str, kept: dict[str, Any]) -> str:
-    """A digest of what a result depends on, and of the result."""
+    """A hash of a result and of what it depends on."""
     return hashlib.sha256(f"{digest} {json.dumps(kept, sort_keys=True)}".encode()).hexdigest()

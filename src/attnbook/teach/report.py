@@ -1,4 +1,4 @@
-"""What a grading run says: marks, a page for each student, a table for the class."""
+"""The results of a grading run: marks, a page for each student, a table for the class."""
 
 import base64
 import csv
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from attnbook.teach.exhibit import clean
 from attnbook.teach.submission import Reference
 
-LONGEST = 2000  # letters of a message
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would compute
+LONGEST = 2000  # characters of a message
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # prefixes that a spreadsheet would evaluate
 NOT_ANSWERED = "not answered"
 STYLE = """
 :root { color-scheme: light dark; --quiet: #666; --line: #8885; --paper: #8881 }
@@ -45,7 +45,7 @@ ALLOWED = (  # pictures that are in the page, and this style; else nothing, and 
 
 @dataclass
 class Mark:
-    """What a task got: points of `most`, and what its student is told."""
+    """The mark of a task: points out of `most`, and a message to the student."""
 
     task: str
     points: float | None  # None: a person has to read it
@@ -61,11 +61,11 @@ class Graded:
         student: the name.
         marks: one for each task.
         refused: what is wrong with the notebook.
-        walls: those that stood while the student's code ran.
-        seconds: that it took.
-        note: what else a person should know, as which file was graded.
-        failed: why the grader gave no marks, which is not the student's fault.
-        shown: what the student wrote, as HTML, by the task; it is on the page alone.
+        walls: the walls that stood while the student's code ran.
+        seconds: the running time.
+        note: remarks for a person, such as which file was graded.
+        failed: why the grader failed, which is not the student's fault.
+        shown: task -> the student's work as HTML; only on the page.
     """
 
     student: str
@@ -79,17 +79,17 @@ class Graded:
 
     @property
     def points(self) -> float:
-        """Points of the tasks that need no person."""
+        """Points of the automatically graded tasks."""
         return float(sum(mark.points or 0 for mark in self.marks))
 
     @property
     def most(self) -> float:
-        """What these tasks are worth."""
+        """The largest number of these points."""
         return float(sum(mark.most for mark in self.marks if mark.points is not None))
 
     @property
     def unread(self) -> float:
-        """What the tasks are worth that a person reads."""
+        """Points of the tasks that a person grades."""
         return float(sum(mark.most for mark in self.marks if mark.points is None))
 
     @property
@@ -101,10 +101,10 @@ class Graded:
         return f"{self.points:g} of {self.most:g} points{by_hand}"
 
     def notes(self, walls: Collection[str]) -> list[str]:
-        """What a person should look at, besides the answers that are to be read.
+        """What a person should look at, besides the answers that need reading.
 
         Args:
-            walls: those that should have stood.
+            walls: the expected walls.
         """
         missing = [wall for wall in walls if wall not in self.walls]
         open_ = "without walls: " + ", ".join(missing) if missing and self.marks else ""
@@ -112,12 +112,12 @@ class Graded:
 
 
 def said(text: str) -> str:
-    """A message, as it can be shown."""
+    """A message, shortened and safe to print."""
     return clean(text[:LONGEST]).strip()
 
 
 def page(title: str, body: str) -> str:
-    """A page that asks for nothing, and in which nothing runs."""
+    """An HTML page without requests and scripts."""
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{ALLOWED}">\n'
@@ -127,12 +127,12 @@ def page(title: str, body: str) -> str:
 
 
 def text(words: str) -> str:
-    """Words as HTML."""
+    """Text as HTML."""
     return html.escape(clean(words))
 
 
 def feedback(known: Reference, graded: Graded) -> str:
-    """A page that tells a student what each task got, and why, and shows what was handed in."""
+    """A page for a student: the mark of each task with its reason, and the work handed in."""
     titles = {task.name: task.title for task in known.tasks}
     title = f"{known.name}: {graded.student}"
     parts = [f"<h1>{text(known.name)}: <bdi>{text(graded.student)}</bdi></h1>"]
@@ -167,9 +167,9 @@ def _points(mark: Mark) -> str:
 
 
 def table(graded: Sequence[Graded], known: Reference, walls: Collection[str]) -> str:
-    """A row of CSV for each student: points of the tasks that were judged, and what is to be read.
+    """The table as CSV, a row for each student: points of graded tasks, and tasks left to read.
 
-    Who could not be graded, though not by a fault of their own, has no points: none is not 0.
+    If the grader failed, through no fault of the student, the cells are empty, not 0.
     """
     rows = io.StringIO()
     writer = csv.writer(rows, lineterminator="\n")

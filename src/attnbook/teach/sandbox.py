@@ -1,7 +1,7 @@
-"""The process in which a student's code runs: little memory, no network, no files but its own.
+"""The process in which a student's code runs: little memory, no network, only its own files.
 
-`python -m attnbook.teach.sandbox N` waits on the socket N. For each other socket that comes along
-it makes a child that has imported torch already, and knows nothing of solutions and hidden tests.
+`python -m attnbook.teach.sandbox N` waits on the socket N. For each socket that it receives there
+it forks a child, which has torch imported and knows nothing of solutions and hidden tests.
 """
 
 import json
@@ -25,10 +25,10 @@ from attnbook.teach.submission import Shell, python
 
 
 def main() -> None:
-    """Make a child for each socket that comes, and say its number; end those that are named."""
+    """Fork a child for each socket received and answer its number; end children by number."""
     follow()
     torch.set_num_threads(1)
-    _ = torch.randn(3, 3).softmax(-1) @ torch.randn(3, 3)  # what the first use loads
+    _ = torch.randn(3, 3).softmax(-1) @ torch.randn(3, 3)  # loads what the first use needs
     control = socket.socket(fileno=int(sys.argv[1]))
     children: set[int] = set()
     while True:
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _question(control: socket.socket) -> tuple[Any, int]:
-    """A line of JSON, None at the end; and the socket that came along."""
+    """A line of JSON, None at the end, and the socket sent with it."""
     text, found = b"", [-1]
     while not text.endswith(b"\n"):
         part, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
@@ -65,7 +65,7 @@ def _question(control: socket.socket) -> tuple[Any, int]:
 
 
 def _live(line: socket.socket, limits: dict[str, Any]) -> None:
-    """Be the child: behind walls as far as the system has them, then what it is asked."""
+    """The child's life: put up the walls that the system supports, then serve."""
     if namespaces := cage.alone():
         for wait in (lambda child: cage.watch(child, limits), lambda child: os.waitpid(child, 0)):
             follow()
@@ -74,7 +74,7 @@ def _live(line: socket.socket, limits: dict[str, Any]) -> None:
                 os._exit(os.waitstatus_to_exitcode(wait(child)[1]) & 0xFF)
     follow()
     os.setsid()
-    os.register_at_fork(after_in_child=line.close)  # a copy of this process is not asked
+    os.register_at_fork(after_in_child=line.close)  # a fork of this process must not answer
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
@@ -97,7 +97,7 @@ def _live(line: socket.socket, limits: dict[str, Any]) -> None:
 
 
 def _run(source: str, name: str, names: dict[str, Any]) -> None:
-    """Run a cell, whose lines can be asked for, as `torch.jit` does."""
+    """Run a cell; its source lines are available, as `torch.jit` needs them."""
     source = python(source)
     linecache.cache[name] = len(source), None, source.splitlines(True), name
     exec(compile(source, name, "exec"), names)

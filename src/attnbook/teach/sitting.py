@@ -1,4 +1,4 @@
-"""One student's notebook: its cells run in a process of their own, and are judged from here."""
+"""One student's notebook: its cells run in a separate process and are graded from here."""
 
 import io
 import random
@@ -27,13 +27,13 @@ from attnbook.teach.submission import (
 )
 from attnbook.teach.wire import GoneError, RaisedError
 
-WHOLE = 300.0  # seconds that all cells and checks of a notebook may take
+WHOLE = 300.0  # seconds for all cells and checks of a notebook
 
 
 class Sitting:
     """One student's cells and the checks, from top to bottom.
 
-    Each cell and each check has `seconds`, all together have `whole`.
+    Each cell and each check may take `seconds`, all together `whole`.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class Sitting:
     ):
         self.known, self.cells, self.nursery, self.seconds = known, cells, nursery, seconds
         self.deadly: set[str] = set()  # cells that ended the process
-        self.failed: dict[str, str] = {}  # what a cell's error said
+        self.failed: dict[str, str] = {}  # cell -> message of its error
         self.until = time.monotonic() + whole
         self.student = Student(nursery, seconds, self.until)
 
     def marks(self) -> Iterator[Mark]:
-        """Judge task after task."""
+        """Grade one task after another."""
         names: dict[str, Any] = {"__name__": "__main__"}
         names["get_ipython"] = lambda: Shell(names)
         done: list[str] = []
@@ -69,7 +69,7 @@ class Sitting:
                 yield Mark(task.name, None, task.points, "")
             else:
                 yield self._judge(task, names, done)
-                done.append(task.name)  # the student's own cells behind the check
+                done.append(task.name)  # cells that the student added after the check
                 self._run(task.name, done)
 
     def _run(self, cell: str, done: list[str]) -> None:
@@ -95,7 +95,7 @@ class Sitting:
         return time.monotonic() > self.until
 
     def _again(self, done: list[str]) -> None:
-        """A new process, in which all cells are run that did no harm."""
+        """Start a new process and rerun all cells that did not end the old one."""
         self.student.end()
         self.student = Student(self.nursery, self.seconds, self.until)
         for cell in done:
@@ -141,7 +141,7 @@ def grade(
     seconds: float,
     whole: float = WHOLE,
 ) -> Graded:
-    """Grade one notebook; whatever is in it, there is a result."""
+    """Grade one notebook; there is a result whatever the notebook contains."""
     begin, found, refused = time.perf_counter(), [], ""
     shown = dict[str, str]()
     try:

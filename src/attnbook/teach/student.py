@@ -21,7 +21,7 @@ import attnbook
 from attnbook.teach.wire import GoneError, Peer
 
 SECONDS = 60.0
-START = 600.0  # seconds that importing torch may take
+START = 600.0  # seconds for importing torch
 KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")  # no secrets
 DEATH_SIGNAL = 1  # of prctl
 PACKAGES = ("site-packages", "dist-packages")
@@ -29,8 +29,8 @@ PACKAGES = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class Limits:
-    """What one student's processes may have together: bytes of memory, on top of what Python and
-    torch need; bytes in files, which count as memory, too; processes and threads."""
+    """Limits for one student's processes together: bytes of memory beyond those of Python and
+    torch; bytes in files, which also count as memory; number of processes and threads."""
 
     memory: int = 1 << 30
     disk: int = 1 << 26
@@ -38,9 +38,9 @@ class Limits:
 
 
 def libraries() -> list[str]:
-    """What a student's code may read: Python, its packages, and the system's libraries.
+    """Paths that a student's code may read: Python, its packages, and the system's libraries.
 
-    Never a whole environment: `python -m venv .` makes one of the folder in which a course lies.
+    Never a whole environment: `python -m venv .` puts one into the folder of a course.
     """
     known = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
     for prefix in {sys.prefix, sys.base_prefix}:
@@ -56,20 +56,20 @@ def libraries() -> list[str]:
 
 
 def follow() -> None:
-    """End this process when its parent ends, where the system can."""
+    """End this process when its parent ends, if the system supports that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
 
 
 class Nursery:
-    """Processes for students, each of which is there at once.
+    """Starts processes for students without delay.
 
-    One process imports torch, and every student's is a copy of it. Use it in a `with` statement.
+    One process imports torch; every student's is a fork of it. Use it in a `with` statement.
 
     Args:
-        tool: a bubblewrap program that puts walls around all of it; without it, each student's
-            process has its own only.
-        built: what the walls of each must be made of; None: whatever there is.
+        tool: a bubblewrap program that puts walls around all processes; without it, each student's
+            process has only its own walls.
+        built: the mechanisms that each process's walls must use; None: any.
     """
 
     def __init__(self, tool: str | None = None, built: list[str] | None = None):
@@ -78,7 +78,7 @@ class Nursery:
     def __enter__(self) -> "Nursery":
         self._control, theirs = socket.socketpair()
         self.folder = tempfile.TemporaryDirectory(prefix="students-", ignore_cleanup_errors=True)
-        where = Path(attnbook.__file__).parents[1]  # not where somebody's torch.py may lie
+        where = Path(attnbook.__file__).parents[1]  # a folder where no foreign torch.py can be
         command = [sys.executable, "-m", "attnbook.teach.sandbox", str(theirs.fileno())]
         self._process = subprocess.Popen(
             [*self._around(where), *command],
@@ -94,7 +94,7 @@ class Nursery:
         return self
 
     def _around(self, where: Path) -> list[str]:
-        """The words that put bubblewrap in front: nothing is there but libraries, read-only."""
+        """The bubblewrap command: only libraries are visible, read-only."""
         if self.tool is None:
             return []
         given = ("/dev/", "/proc/")  # it makes its own
@@ -119,10 +119,10 @@ class Nursery:
         self.folder.cleanup()
 
     def born(self, limits: dict[str, Any]) -> tuple[int, socket.socket]:
-        """A new process: its number in the nursery, and the line to it.
+        """Start a process; returns its number in the nursery and the socket to it.
 
         Raises:
-            GoneError: if there are no more, as something has ended the nursery.
+            GoneError: if the nursery has ended.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -133,7 +133,7 @@ class Nursery:
                 raise
 
     def end(self, number: int) -> None:
-        """End a process, by the number that it has in the nursery."""
+        """End a process, by its number in the nursery."""
         with suppress(GoneError):  # all have ended
             self._ask({"end": number}, [])
 
@@ -147,19 +147,19 @@ class Nursery:
 
 
 class Student:
-    """A student's names, and what stands behind them in the process.
+    """A student's process, and the names that its cells define.
 
     Args:
         nursery: where the process comes from.
-        seconds: that a cell, or a call, may take.
-        until: when all of them have to be done, by `time.monotonic`.
-        limits: what it may have.
+        seconds: time limit of a cell or a call.
+        until: deadline for all of them, by `time.monotonic`.
+        limits: of its resources.
 
     Attributes:
-        built: what its walls are made of.
+        built: the mechanisms that its walls use.
 
     Raises:
-        GoneError: if the process does not live, or its walls are not the nursery's.
+        GoneError: if the process does not run, or its walls are not the nursery's.
     """
 
     def __init__(
@@ -187,16 +187,16 @@ class Student:
 
         Raises:
             RaisedError: if the cell raises an error.
-            GoneError: if the process ends, takes too long, or says nonsense.
+            GoneError: if the process ends, takes too long, or answers nonsense.
         """
         self._ask("run", source, f"<{name}>")
 
     def get(self, name: str) -> Any:
-        """What a name stands for: a value, or a `Remote`; None where there is no such name."""
+        """The value of a name, or a `Remote` for it; None if the name is undefined."""
         return self._ask("get", name) if self._ask("has", name) is True else None
 
     def hurry(self) -> None:
-        """From now on, its answers have to come within `seconds`."""
+        """From now on, answers must arrive within `seconds`."""
         self._peer.begin(min(time.monotonic() + self._seconds, self._until))
 
     def _ask(self, *what: Any) -> Any:
@@ -204,7 +204,7 @@ class Student:
         return self._peer.ask(*what)
 
     def end(self) -> None:
-        """End the process, and take its files away."""
+        """End the process and delete its files."""
         self._nursery.end(self._number)
         self._peer.line.close()
         self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""A student's notebook, of which nothing is trusted, and the reference it is put into."""
+"""A student's notebook, which is not trusted, and the reference that its cells are put into."""
 
 import ast
 import json
@@ -26,21 +26,21 @@ RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its na
 
 
 class RefusedError(Exception):
-    """A notebook that cannot be graded: why, in words for its student."""
+    """A notebook cannot be graded; the message tells the student why."""
 
 
 @dataclass
 class Task:
-    """A check of the reference, and the cells whose answer it judges.
+    """A check of the reference, and the cells that it grades.
 
     Attributes:
         name: the check's `grade_id`.
-        points: what it is worth.
+        points: the largest number of points.
         check: its source, hidden tests included.
-        answers: the `grade_id` of the cells since the check before.
-        names: what the check uses of what this and earlier cells define in the reference.
-        reader: whether a person reads the answer.
-        title: what the heading above it calls it, as "Task 1: the last state".
+        answers: the `grade_id`s of the cells since the previous check.
+        names: names that the check uses and that these or earlier cells of the reference define.
+        reader: whether a person grades the answer.
+        title: from the heading above it, as "Task 1: the last state".
     """
 
     name: str = ""
@@ -54,13 +54,13 @@ class Task:
 
 @dataclass
 class Reference:
-    """The notebook of the solutions: what stands before each task, and the tasks in order."""
+    """The notebook of the solutions: its given cells, and the tasks in order."""
 
     name: str
     tasks: list[Task]
     given: dict[str, str]  # sources of cells that are neither answers nor checks, by their id
     order: list[str]  # ids of all code cells
-    texts: dict[str, str]  # the book's own texts, and the task that each belongs to
+    texts: dict[str, str]  # text of the book -> the task that it belongs to
 
 
 @dataclass
@@ -68,12 +68,12 @@ class Cell:
     """A cell of a student's notebook.
 
     Attributes:
-        number: its place, counted from 1.
-        name: its `grade_id`, or nothing.
-        code: whether it is code.
-        source: what stands in it.
-        outputs: what was stored below it, unread.
-        attachments: the pictures that were dropped into its text, unread.
+        number: its position, counted from 1.
+        name: its `grade_id`, or "".
+        code: whether it is a code cell.
+        source: its text.
+        outputs: its stored outputs, not validated.
+        attachments: pictures in its text, not validated.
     """
 
     number: int
@@ -85,7 +85,7 @@ class Cell:
 
     @property
     def blank(self) -> bool:
-        """Whether nothing was written into it."""
+        """Whether the student wrote nothing into it."""
         return self.source.strip() in ("", BLANK)
 
 
@@ -130,7 +130,7 @@ def cells(path: Path) -> list[Cell]:
     """The cells of a student's notebook.
 
     Raises:
-        RefusedError: if the file is no notebook in Python.
+        RefusedError: if the file is not a Python notebook.
     """
     if path.is_symlink() or not path.is_file():
         raise RefusedError("it must be a file, not a link")
@@ -161,8 +161,8 @@ def cells(path: Path) -> list[Cell]:
 def answers(cells: list[Cell], known: Reference) -> dict[str, list[str]]:
     """The sources of a student's cells, by the `grade_id` of the reference's cell they belong to.
 
-    Cells that the student added belong to the one before them; a cell that is there twice is run
-    twice. What stands in checks and in the reference's own cells is not read.
+    Cells that the student added belong to the cell before them; a duplicated cell runs twice. The
+    student's versions of checks and of given cells are ignored.
 
     Raises:
         RefusedError: if none of the cells belongs to this assignment.
@@ -186,11 +186,10 @@ def answers(cells: list[Cell], known: Reference) -> dict[str, list[str]]:
 
 
 def work(cells: list[Cell], known: Reference) -> dict[str, list[Cell]]:
-    """All that a student wrote, wherever it stands, by the name of the task that it belongs to.
+    """Everything that a student wrote, by the name of its task.
 
-    A cell that the student added belongs to the task of the cell before it, and behind a check to
-    the next task. What the book gave is left out, and so are blank cells, but not where they have
-    outputs.
+    A cell that the student added belongs to the task of the cell before it or, after a check, to
+    the next task. Text of the book is left out, and so are blank cells without outputs.
     """
     task_of = {answer: task.name for task in known.tasks for answer in task.answers}
     checks = {task.name: task.check for task in known.tasks if not task.reader}
@@ -218,12 +217,12 @@ def work(cells: list[Cell], known: Reference) -> dict[str, list[Cell]]:
 
 
 def python(source: str) -> str:
-    """A cell as Python: magics, shell lines and questions are calls of `get_ipython()`."""
+    """A cell as Python: magics, shell commands and `?` become calls of `get_ipython()`."""
     return TransformerManager().transform_cell(source)
 
 
 class Shell:
-    """What `get_ipython()` gives: magics that time a cell run it, all else does nothing."""
+    """A stand-in for `get_ipython()`: timing magics run their cell, all else does nothing."""
 
     def __init__(self, names: dict[str, Any]):
         self._names = names
@@ -247,22 +246,22 @@ def defined(source: str) -> list[str]:
 
 
 def _used(source: str) -> set[str]:
-    """The names that a check asks for."""
+    """The names that a check uses."""
     return {node.id for node in ast.walk(ast.parse(python(source))) if isinstance(node, ast.Name)}
 
 
 def _inside(source: str) -> str:
-    """A given cell without its first lines, which each edition of a notebook has its own of."""
+    """A given cell without its first lines, which differ between editions of a notebook."""
     return DOOR.sub("", source, count=1).strip() if DOOR.match(source) else source.strip()
 
 
 def _words(source: str) -> str:
-    """A text without its spaces and the targets of its links, by which it is known again."""
+    """A text without white space and link targets, for comparison."""
     return TARGET.sub("", source)
 
 
 def _said(cell: dict[str, Any]) -> dict[str, Any]:
-    """What nbgrader keeps about a cell."""
+    """The metadata of nbgrader for a cell."""
     return cell.get("metadata", {}).get("nbgrader") or {}
 
 

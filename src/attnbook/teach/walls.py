@@ -1,4 +1,4 @@
-"""Which walls keep a student's code in on this system: nothing is believed, each is tried."""
+"""The walls that confine a student's code on this system; each is tested, none is assumed."""
 
 import os
 import shutil
@@ -26,22 +26,22 @@ WALLS = {
     "calls": "no new namespaces, mounts or message queues, no watching of files",
 }
 SMALL = Limits(memory=96 << 20, disk=6 << 20, processes=8)  # so that the trial is harmless
-ENDING = ("memory", "forks")  # walls that hold by ending the student's process
+ENDING = ("memory", "forks")  # walls that end the student's process
 PATIENCE = 60.0  # seconds for a probe
 
 
 class WallError(Exception):
-    """What is missing for running unknown code, in words."""
+    """Unknown code cannot be run safely; the message says what is missing."""
 
 
 @dataclass(frozen=True)
 class Stood:
-    """What was tried and held.
+    """The result of testing the walls.
 
     Attributes:
-        walls: their names, of `WALLS`.
-        holes: what got through the others, by their names.
-        built: what a student's walls are made of; None: whatever there is.
+        walls: names of `WALLS` that stood.
+        holes: wall -> what got through it, for the others.
+        built: the mechanisms that a student's walls use; None: any.
         tool: the bubblewrap program around them, if there is one.
     """
 
@@ -57,7 +57,7 @@ class Stood:
 
 
 def admitted(without: Iterable[str], as_root: bool, course: Iterable[Path] = ()) -> Stood:
-    """The walls that stand, where they are enough for running unknown code.
+    """The walls that stand, after a check that they suffice for running unknown code.
 
     Args:
         without: names of walls that may be missing.
@@ -89,7 +89,7 @@ def admitted(without: Iterable[str], as_root: bool, course: Iterable[Path] = ())
 
 
 def prove(course: Iterable[Path] = ()) -> Stood:
-    """Try all walls, with bubblewrap where it is there; if it does not work here, without."""
+    """Test all walls, with bubblewrap if it is installed and works, otherwise without."""
     if sys.platform != "linux":
         return Stood([], dict.fromkeys(WALLS, f"{sys.platform} has none"), [])
     tools = [tool for tool in (shutil.which("bwrap"),) if tool]
@@ -102,7 +102,7 @@ def prove(course: Iterable[Path] = ()) -> Stood:
 
 
 def _tried(tool: str | None, course: list[str]) -> Stood:
-    """What holds in a trial student's process; none of a student's lines runs in it."""
+    """The walls that hold in a trial process, which runs no student's code."""
     holes: dict[str, str] = {}
     built: list[str] = []
     try:
@@ -124,7 +124,7 @@ def _tried(tool: str | None, course: list[str]) -> Stood:
 
 
 def _probed(name: str, student: Student, aims: "Decoys", course: list[str]) -> list[str]:
-    """What got through one wall, which the function of its name in `probes` tries."""
+    """What got through one wall, by the function of its name in `probes`."""
     arguments: dict[str, tuple[Any, ...]] = {
         "network": (aims.port, str(aims.folder / "service"), str(aims.folder / "letters")),
         "processes": (aims.process.pid,),
@@ -154,14 +154,14 @@ def _probed(name: str, student: Student, aims: "Decoys", course: list[str]) -> l
 
 @dataclass
 class Decoys:
-    """What the grader made to be aimed at."""
+    """Decoys of the grader: the targets of the probes."""
 
     folder: Path
     port: int
     process: subprocess.Popen[bytes]
 
     def state(self) -> dict[str, Any]:
-        """All that somebody could change in the folder."""
+        """The state of everything in the folder that could be changed."""
         found: dict[str, Any] = {}
         for path in [self.folder, *sorted(self.folder.iterdir())]:
             known = path.lstat()

@@ -1,7 +1,8 @@
 """Values and calls between the grader and a student's process.
 
-Plain data and tensors go by value, all else by a number that stays with its owner. Nothing that
-arrives is run: no pickle, no code. A message is a line of JSON and the bytes of its tensors.
+Plain data and tensors are sent by value, other objects as a number that refers to its owner's
+object. Nothing that arrives is executed: no pickle, no code. A message is a line of JSON and the
+bytes of its tensors.
 """
 
 import json
@@ -21,7 +22,7 @@ from torch import Tensor
 
 HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
 TEXT, MOST = 1 << 22, 1 << 26  # bytes of them
-GROWS = 20  # what is read from JSON is so many times as large
+GROWS = 20  # parsed JSON takes this many times its size
 ALL, OBJECTS = 1 << 28, 10**5  # bytes of all messages of one question, and objects of a student
 LATE = "it took too long: a loop without an end?"
 ENDED = "it ended by itself: did it exit, or use too much memory or too many processes?"
@@ -46,11 +47,11 @@ DTYPES = {
 
 
 class GoneError(Exception):
-    """The other side has ended, or does not answer in this language, or not in time."""
+    """The other side has ended, violates the protocol, or does not answer in time."""
 
 
 class RaisedError(Exception):
-    """The other side raised an error: its `kind`, as "ValueError", and what it said."""
+    """The other side raised an error: its `kind`, as "ValueError", and its message."""
 
     def __init__(self, kind: str, said: str):
         super().__init__(f"{kind}: {said}" if said else kind)
@@ -58,7 +59,7 @@ class RaisedError(Exception):
 
 
 def simple(value: Any) -> Any:
-    """A number of NumPy's, or a fraction, as Python's own, and a sparse tensor as a dense one."""
+    """A NumPy number or a fraction as a Python number, a sparse tensor as a dense one."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Tensor) and value.layout != torch.strided:
@@ -67,10 +68,10 @@ def simple(value: Any) -> Any:
 
 
 class Remote:
-    """An object of the other side, known by its number. It can be called, and has no attributes.
+    """An object of the other side, known by its number. It can be called and has no attributes.
 
-    It is no tensor and no number, whatever its owner says: it compares, adds and converts as any
-    strange object does, so that no check can take its word.
+    It is neither a tensor nor a number, whatever its owner claims: comparing, adding and converting
+    behave as for an unknown object, so that no check relies on it.
     """
 
     def __init__(self, peer: "Peer", number: int, kind: str):
@@ -80,7 +81,7 @@ class Remote:
         return self._peer.ask("call", self, list(args), more)
 
     def watched(self, args: Sequence[Any], more: Mapping[str, Any], own: Sequence[str]) -> Any:
-        """Call it over there, as `attnbook.teach.asking.watched` does here."""
+        """Call it on the other side, by `attnbook.teach.asking.watched` there."""
         return self._peer.ask("watch", self, list(args), more, list(own))
 
     def __getattr__(self, name: str) -> Any:
@@ -91,7 +92,7 @@ class Remote:
 
 
 def _line(error: BaseException) -> str:
-    """The line of a cell where an error came up, in the process that ran the cell."""
+    """The line of a cell in which an error occurred, in the process that ran the cell."""
     found = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename
@@ -101,11 +102,11 @@ def _line(error: BaseException) -> str:
 
 
 class Peer:
-    """One end of the line: it asks the other, and answers what is asked meanwhile.
+    """One end of a connection: it asks the other end, and answers its questions meanwhile.
 
     Args:
         line: a connected socket.
-        commands: what the other side may ask: functions by their names.
+        commands: name -> function that the other side may call.
     """
 
     def __init__(self, line: socket.socket, commands: Mapping[str, Callable[..., Any]]):
@@ -114,16 +115,16 @@ class Peer:
         self.begin(None)
 
     def begin(self, until: float | None) -> None:
-        """A new question: its answer, and all that is asked back meanwhile, have to come before
-        `until`, by `time.monotonic`, and in `ALL` bytes, since a check may keep what it gets."""
+        """Begin a new question. Its answer and all messages before it must arrive before `until`,
+        by `time.monotonic`, and take at most `ALL` bytes, since a check may keep them."""
         self.until, self.left = until, ALL
 
     def ask(self, command: str, *args: Any) -> Any:
-        """Let the other side do something.
+        """Call a command of the other side.
 
         Raises:
             RaisedError: if it raised an error.
-            GoneError: if it has ended, does not answer in time, or says nonsense.
+            GoneError: if it has ended, does not answer in time, or answers nonsense.
         """
         self._send(["ask", command, list(args)])
         while (message := self._receive())[0] == "ask":
@@ -208,7 +209,7 @@ class Peer:
             message = value(json.loads(text))
             if len(message) < {"ask": 3, "answer": 2, "raised": 3}[message[0]]:
                 raise ValueError("it is too short")
-        except Exception as error:  # whatever bytes can do to those who read them
+        except Exception as error:  # whatever error malformed bytes cause
             raise GoneError(f"it sent what is no answer ({str(error)[:100]})") from None
         return message
 
@@ -224,7 +225,7 @@ class Peer:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """For as long as there is time, however much the other side says meanwhile."""
+        """Enforce the deadline, however many messages the other side sends."""
         left = None if self.until is None else self.until - time.monotonic()
         if left is not None and left <= 0:
             raise GoneError(LATE)

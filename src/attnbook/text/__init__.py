@@ -1,4 +1,4 @@
-"""Texts, made or found, and their way into token ids: vocabularies, tokenizers, tasks."""
+"""Texts and their token ids: vocabularies, tokenizers, corpora and synthetic tasks."""
 
 from attnbook.text.number_words import Numbers, number_pair
 from attnbook.text.restoration import Restoration

@@ -1,7 +1,7 @@
-"""Minimal pairs of agreement: a beginning, and a verb of the right and of the wrong number.
+"""Minimal pairs of agreement: the start of a sentence, and a verb in singular and plural.
 
-"The keys to the cabinet" goes on with "are", not with "is". The words are drawn, so that no text
-holds all of these sentences; what they say makes little sense.
+"The keys to the cabinet" goes on with "are", not with "is". The words are drawn
+at random, so that no text holds all of these sentences, and few of them make sense.
 """
 
 import random
@@ -15,7 +15,7 @@ NOUNS = (
 )
 VERBS = (("is", "are"), ("was", "were"), ("has", "have"))
 OTHERS = {"near": ("near", "behind", "beside", "above"), "saw": ("saw", "found", "followed")}
-FORMS = {  # N is the subject, A a noun that may attract
+FORMS = {  # N is the subject, A an attractor: another noun before the verb
     "simple": "The N",
     "opening": "Near the A, the N",
     "preposition": "The N near the A",
@@ -25,11 +25,11 @@ FORMS = {  # N is the subject, A a noun that may attract
 
 
 class Pair(NamedTuple):
-    """A beginning, and two verbs of which one agrees.
+    """The start of a sentence, and two verbs of which one agrees.
 
     Attributes:
         start: the text up to the verb.
-        right, wrong: the verb in the number of the subject, and in the other, with their space.
+        right, wrong: the verb in the subject's number, and in the other, each after a space.
     """
 
     start: str
@@ -38,18 +38,18 @@ class Pair(NamedTuple):
 
 
 def pairs(form: str, n: int, seed: int, *, attracted: bool = False) -> list[Pair]:
-    """Beginnings of one form, in turns with a subject in the singular and in the plural.
+    """Minimal pairs of one form; subjects alternate between singular and plural.
 
     Args:
         form: one of `FORMS`.
-        n: how many.
-        seed: of the words.
-        attracted: whether all other nouns have the other number than the subject; else they have
-            the same.
+        n: number of pairs.
+        seed: of the random words.
+        attracted: whether all other nouns differ from the subject in number; otherwise they agree
+            with it.
 
     Raises:
-        ValueError: if there is no such form, n is below 1, or other nouns are to attract in a form
-            that has none.
+        ValueError: if there is no such form, n is below 1, or `attracted` is True for a form
+            without other nouns.
 
     Source: Linzen et al. 2016, section 2; Marvin and Linzen 2018, section 4.
     """

@@ -1,7 +1,9 @@
-"""Text as one stream of tokens, and pieces of it to learn from."""
+"""Text as one stream of tokens, and windows of it to train on."""
 
 import random
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ Tokenizer = BytePair | Characters
 
 
 def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
-    """Token ids of some texts, one after another, an end token before each and behind the last.
+    """Token ids of the texts in one stream, with an end token before each and after the last.
 
     Raises:
         ValueError: if texts is one string.
@@ -32,51 +34,70 @@ def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
 
 
 def windows(stream: Stream, n: int, step: int, *, batch_size: int = 16, seed: int = 0) -> Sequences:
-    """Pieces of n + 1 tokens for a language model, a function of `seed` and `step` alone.
+    """Windows of n + 1 tokens for a language model; `seed` and `step` alone determine them.
 
-    Every place where a piece can begin is equally likely.
+    Every place where a window can start is equally likely.
 
     Args:
         stream: `[token]` ids; an array may lie in a file (`numpy.memmap`).
-        n: the model reads the first n tokens of a piece and predicts the last n.
-        step: of training; for another, other pieces.
-        batch_size: number of pieces.
-        seed: of the choice.
+        n: the model reads the first n tokens of a window and predicts the last n.
+        step: the training step; each step draws other windows.
+        batch_size: number of windows.
+        seed: of the draw.
 
     Returns:
-        tokens `[batch_size n]` and, for each of them, the one that comes next.
+        tokens `[batch_size n]` and, as targets, the token that follows each of them.
 
     Raises:
         ValueError: if n or `batch_size` is below 1, or the stream has no more than n tokens.
     """
     check_whole(1, n=n, batch_size=batch_size)
     check_stream(n + 1, stream)
-    rng = random.Random(f"tokens {n} {seed} {step}")
-    begins = [rng.randrange(len(stream) - n) for _ in range(batch_size)]
-    drawn = torch.stack([piece(stream, begin, begin + n + 1) for begin in begins])
-    return Sequences(drawn[:, :-1], drawn[:, 1:])
+    return draw_windows([stream], n, batch_size, random.Random(f"tokens {n} {seed} {step}"))
+
+
+def draw_windows(
+    streams: Collection[Stream], n: int, batch_size: int, rng: random.Random
+) -> Sequences:
+    """Random windows of n + 1 tokens, each inside one stream; every start is equally likely.
+
+    Args:
+        streams: of `[token]` ids, at least one of them longer than n.
+        n: the model reads the first n tokens of a window and predicts the last n.
+        batch_size: number of windows.
+        rng: draws the starts.
+    """
+    streams = list(streams)
+    ends = list(accumulate(max(0, len(stream) - n) for stream in streams))  # starts, cumulated
+    drawn = []
+    for start in (rng.randrange(ends[-1]) for _ in range(batch_size)):
+        i = bisect_right(ends, start)
+        begin = start - (ends[i - 1] if i else 0)
+        drawn.append(piece(streams[i], begin, begin + n + 1))
+    tokens = torch.stack(drawn)
+    return Sequences(tokens[:, :-1], tokens[:, 1:])
 
 
 def piece(stream: Stream, begin: int, end: int) -> Int[Tensor, " place"]:
-    """The ids of a stream from place `begin` to the one before `end`, as int64."""
+    """The token ids `stream[begin:end]` as an int64 tensor."""
     part = stream[begin:end]
     return (part if isinstance(part, Tensor) else torch.from_numpy(part.astype(np.int64))).long()
 
 
 def check_stream(least: int, stream: Stream) -> None:
-    """Refuses what is not `[token]` ids, or fewer than `least` of them, with a ValueError."""
+    """Raise a ValueError unless `stream` is `[token]` ids, at least `least` of them."""
     if not isinstance(stream, (Tensor, np.ndarray)) or stream.ndim != 1 or len(stream) < least:
-        came = getattr(stream, "shape", None)
+        shape = getattr(stream, "shape", None)
         raise ValueError(
             f"stream must be [token], at least {least}, got"
-            f" {type(stream).__name__ if came is None else list(came)}"
+            f" {type(stream).__name__ if shape is None else list(shape)}"
         )
 
 
 def token_bytes(tokenizer: Tokenizer) -> Int[Tensor, " vocab"]:
-    """How many bytes of UTF-8 each token stands for, `[vocab]`: none for special tokens.
+    """Number of UTF-8 bytes that each token stands for, `[vocab]`: 0 for special tokens.
 
-    One byte is counted for U+FFFD, by which `Characters` writes what it does not know.
+    U+FFFD, which `Characters` writes for an unknown character, counts as one byte.
     """
     if isinstance(tokenizer, BytePair):
         return torch.tensor([len(tokenizer.decode_bytes([i])) for i in range(len(tokenizer.vocab))])

@@ -47,7 +47,7 @@ def split_german(text: str) -> list[str]:
         text: a number in German words, as num2words writes it.
 
     Raises:
-        ValueError: if a part of the text is no German number morpheme.
+        ValueError: if a part of the text is not a German number morpheme.
     """
     compact = text.replace(" ", "")
     morphemes = _LONGEST_FIRST.findall(compact)
@@ -58,13 +58,13 @@ def split_german(text: str) -> list[str]:
 
 @cache
 def _spelled(value: int, language: str = "en") -> str:
-    from num2words import num2words  # here: who builds attention needs no grammar of numbers
+    from num2words import num2words  # imported late: most chapters do not need it
 
     return num2words(value, lang=language)
 
 
 def _english_group(value: int) -> tuple[Word, ...]:
-    """English words of 1..999, each with its place."""
+    """English words of a number in 1..999, each with its place."""
     words = _spelled(value).replace("-", " ").split()
     head: list[Word] = []
     if "hundred" in words:
@@ -76,7 +76,7 @@ def _english_group(value: int) -> tuple[Word, ...]:
 
 @cache
 def _german_group(value: int) -> tuple[Word, ...]:
-    """German morphemes of 1..999, each with its place."""
+    """German morphemes of a number in 1..999, each with its place."""
     words = split_german(_spelled(value, "de"))
     head: list[Word] = []
     if "hundert" in words:
@@ -97,7 +97,7 @@ class NumberPair:
         source: its English words.
         target: its German morphemes.
         links: pairs (target position, source position) of words that translate each other; the
-            morpheme `und` and the English `and` stand in no link.
+            German `und` and the English `and` have no link.
     """
 
     number: int
@@ -106,7 +106,7 @@ class NumberPair:
     links: tuple[tuple[int, int], ...]
 
     def link_matrix(self) -> Float[Tensor, "target source"]:
-        """The links as a map: 1 where a morpheme translates a word, 0 elsewhere."""
+        """The links as a matrix: 1 where a morpheme translates a word, 0 elsewhere."""
         matrix = torch.zeros(len(self.target), len(self.source))
         for i, j in self.links:
             matrix[i, j] = 1.0
@@ -120,11 +120,11 @@ def number_pair(number: int) -> NumberPair:
         number: 0 up to 999,999,999,999.
 
     Raises:
-        ValueError: if the number is out of range, or no whole number.
+        ValueError: if the number is out of range, or not a whole number.
     """
     check_whole(0, number=number)
     check_range(0, 10**MAX_DIGITS - 1, number=number)
-    number = int(number)  # one of numpy's has other truth values
+    number = int(number)  # comparisons of NumPy numbers give NumPy booleans
     if number == 0:
         return NumberPair(0, ("zero",), ("null",), ((0, 0),))
     english: list[tuple[str, object]] = []
@@ -153,10 +153,10 @@ def number_pair(number: int) -> NumberPair:
 
 
 def has_unsettled_german(number: int) -> bool:
-    """Whether a group above the units ends in 01, where German usage and num2words part ways.
+    """Whether a group of digits above the last ends in 01, where num2words is not idiomatic German.
 
-    num2words writes "zweihunderteins Millionen", no German does, and Germans do not agree on what
-    to write instead: the book leaves such numbers out.
+    num2words writes "zweihunderteins Millionen", which no German does, and Germans do not agree on
+    what to write instead: the book leaves such numbers out.
     """
     groups = [number // 1000**scale % 1000 for scale in range(1, len(ENGLISH_SCALES))]
     return any(group > 1 and group % 100 == 1 for group in groups)
@@ -167,9 +167,9 @@ class Numbers:
 
     Args:
         max_digits: training numbers have 1 to this many digits, each length about equally often
-            (two digits a little less, since a quarter of them is held out).
-        held_out: this many numbers of each length (at most a quarter of what there is) are kept
-            for testing; training never sees them, but for the ten numbers of one digit.
+            (two digits a little less, since a quarter of them are held out).
+        held_out: this many numbers of each length (at most a quarter of them) are kept for testing.
+            Training never sees them; the ten numbers of one digit are never held out.
         seed: of the choice of held-out numbers.
         extra: further numbers to train on, one sample in 16 (chapter 1: short round numbers with
             a scale word that the training lengths lack).
@@ -210,17 +210,17 @@ class Numbers:
 
     @cached_property
     def source_vocab(self) -> Vocabulary:
-        """English: about thirty words and the three special tokens."""
+        """The English vocabulary: about thirty words and the three special tokens."""
         words = [_spelled(n) for n in (*range(20), *range(20, 100, 10))]
         return Vocabulary([*words, "and", "hundred", *ENGLISH_SCALES[1:]])
 
     @cached_property
     def target_vocab(self) -> Vocabulary:
-        """German: about thirty-five morphemes and the three special tokens."""
+        """The German vocabulary: about 35 morphemes and the three special tokens."""
         return Vocabulary(GERMAN_MORPHEMES)
 
     def encode(self, numbers: Iterable[int]) -> Pairs:
-        """Token ids of numbers: sources as they are, targets between start and end token."""
+        """Token ids of numbers; targets begin with a start token and end with an end token."""
         pairs = [number_pair(number) for number in numbers]
         source, target = self.source_vocab, self.target_vocab
         return Pairs(
@@ -231,7 +231,7 @@ class Numbers:
         )
 
     def batch(self, step: int, *, batch_size: int = 64, seed: int = 0) -> Pairs:
-        """The training batch of a step, a function of `seed` and `step` alone."""
+        """The training batch of a step; `seed` and `step` alone determine it."""
         check_whole(1, batch_size=batch_size)
         rng = random.Random(f"batch {seed} {step}")
         numbers: list[int] = []

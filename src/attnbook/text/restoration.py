@@ -1,9 +1,9 @@
-"""A task on real text: give the words of a speech back their capitals and punctuation marks.
+"""A task on real text: restore capitals and punctuation marks to the words of a speech.
 
     source   fellow citizens of the senate we have met
     target   ^ fellow citizens of the ^ senate : we have met
 
-The sign ^ stands before a word with a capital.
+The sign ^ marks the next word as capitalised.
 """
 
 import random
@@ -31,8 +31,9 @@ Atom = tuple[str, bool, str]
 def atoms(text: str) -> list[Atom | None]:
     """The words of a text with their capitals and marks; None for what the task leaves out.
 
-    Left out are numbers, single letters but "A" and "I", words with a capital inside or with other
-    letters than A to Z, and all signs that are not in `MARKS`, such as quotation marks and dashes.
+    The task leaves out numbers, single letters except "A" and "I", words with a capital inside or
+    with letters other than A to Z, and all signs that are not in `MARKS`, such as quotation marks
+    and dashes.
 
     Args:
         text: any text.
@@ -56,9 +57,10 @@ def _texts(split: str) -> tuple[list[Atom | None], ...]:
 
 
 class Restoration:
-    """Pieces of `n_words` words from the speeches, all among the `n_known` commonest of training.
+    """Pieces of `n_words` words from the speeches, using only the `n_known` most frequent words.
 
-    A piece may begin in the middle of a sentence. The mark after its last word is left out.
+    Words are counted in the training texts. A piece may begin in the middle of a sentence. The mark
+    after its last word is left out.
 
     Args:
         n_words: number of words in a piece.
@@ -78,7 +80,7 @@ class Restoration:
         self._places = {split: self._find(split, set(known)) for split in ("train", "validation")}
 
     def _find(self, split: str, known: set[str]) -> list[tuple[int, int]]:
-        """Speech and first word of every piece of known words."""
+        """(speech, index of the first word) of every piece of known words."""
         places = []
         for number, text in enumerate(_texts(split)):
             run = 0
@@ -94,22 +96,22 @@ class Restoration:
         return places
 
     def size(self, split: str) -> int:
-        """Number of pieces; neighbours overlap."""
+        """Number of pieces; consecutive pieces overlap."""
         return len(self._places[split])
 
     def batch(
         self, step: int, *, batch_size: int = 64, seed: int = 0, split: str = "train"
     ) -> Pairs:
-        """Pieces at random, a function of `seed` and `step` alone.
+        """Random pieces; `seed` and `step` alone determine them.
 
         Args:
-            step: of training; for another, other pieces.
+            step: the training step; each step draws other pieces.
             batch_size: number of pieces.
-            seed: of the choice.
+            seed: of the draw.
             split: "train" or "validation", as in `attnbook.text.speeches`.
 
         Raises:
-            ValueError: if `batch_size` is below 1, or `split` is another word.
+            ValueError: if `batch_size` is below 1, or there is no such split.
         """
         check_whole(1, batch_size=batch_size)
         check_choice(self._places, split=split)
@@ -124,7 +126,7 @@ class Restoration:
         return Pairs(torch.tensor(sources), pad_batch(targets, self.vocab.pad))
 
     def text(self, ids: Int[Tensor, " token"]) -> str:
-        """A piece as one writes it: capitals set, marks at their words.
+        """A piece as ordinary text, with capitals, and marks attached to their words.
 
         Args:
             ids: token ids of a source or a target.

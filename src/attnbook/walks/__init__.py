@@ -1,4 +1,4 @@
-"""Walks through models with their own numbers: a GRU's step, a translator, BERT, GPT, a beam."""
+"""Walks through models with their real numbers: a GRU's step, a translator, BERT, GPT, a beam."""
 
 from attnbook.walks._attention import attention_row
 from attnbook.walks._beam import beam_tree

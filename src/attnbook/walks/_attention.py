@@ -1,4 +1,4 @@
-"""One row of self-attention: a word asks every word, itself too, and sums what they hand over."""
+"""One row of self-attention: a word's query meets every key and sums the weighted values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,16 +30,16 @@ def attention_row(
 
     Args:
         x: `[word d]`, a vector for each word.
-        w_q, w_k: `[d d_k]`, of queries and keys; d_k and d_v are about 5 together, at most.
+        w_q, w_k: `[d d_k]`, of queries and keys; d_k + d_v is about 5 at most.
         w_v: `[d d_v]`, of values.
-        tokens: the words, as text, two to six short ones.
-        asks: which word's row is shown, from 0, or from the end.
-        outputs: what each number of a value, and so of the output, stands for.
+        tokens: two to six short words.
+        asks: index of the query's word, also negative.
+        outputs: names of the numbers of a value, and so of the output.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if shapes do not fit each other, there are not as many tokens or outputs, `asks`
-            is no word, or the vectors are too long for the drawing.
+        ValueError: if shapes do not fit each other, the number of tokens or outputs is wrong,
+            `asks` is out of range, or the vectors are too long for the drawing.
 
     Source: Vaswani et al. 2017, section 3.2.1.
     """

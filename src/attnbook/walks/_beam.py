@@ -1,4 +1,4 @@
-"""Beam search as a tree: what is kept at each step, what is dropped, and who wins."""
+"""Beam search as a tree: kept and dropped hypotheses at each step, and the winner."""
 
 import textwrap
 from typing import Any, NamedTuple
@@ -18,9 +18,9 @@ MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and bet
 
 
 class Node(NamedTuple):
-    """A lengthened beginning."""
+    """An extended hypothesis."""
 
-    before: int  # its place among those that were kept at the step before
+    before: int  # index of its parent among the hypotheses kept at the step before
     ids: tuple[int, ...]
     total: float
     score: float
@@ -36,22 +36,22 @@ def beam_tree(
     length_penalty: float | int = 0.0,
     **options: Any,
 ) -> Drawing:
-    """Beam search step by step: the best of all lengthened beginnings, which stay, and who wins.
+    """Beam search step by step: the extended hypotheses, which of them stay, and the winner.
 
-    Below each token stands the sum of log-probabilities up to it, in nats, and the score that the
-    length penalty makes of that, where there is one. The numbers are those of `beam_search`.
+    Each token has the sum of log-probabilities up to it, in nats, and with a length penalty the
+    resulting score. The numbers are those of `beam_search`.
 
     Args:
-        model: whose continuations are searched.
+        model: generates the continuations.
         tokenizer: the model's.
-        words: the beginning.
-        beam: beginnings that are kept, 2 to 4; the best of the others are shown, five in all.
-        max_len: tokens, 2 to 7.
+        words: the prompt.
+        beam: number of kept hypotheses, 2 to 4; with the best of the others, five are shown.
+        max_len: number of tokens, 2 to 7.
         length_penalty: as for `beam_search`.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if `beam` or `max_len` is another, or `words` has no token.
+        ValueError: if `beam` or `max_len` is out of range, or `words` has no token.
 
     Source: Sutskever et al. 2014, section 3.2.
     """
@@ -61,7 +61,7 @@ def beam_tree(
     ids = torch.tensor([tokenizer.encode(words)])
     if not ids.numel():
         raise ValueError("words must have at least one token, got none")
-    kept: list[list[Node]] = []  # of each step, the best first
+    kept: list[list[Node]] = []  # of each step, best first
     dropped: list[list[Node]] = []
 
     def watch(total: Tensor, ranked: Tensor, best: Tensor) -> None:
@@ -147,7 +147,7 @@ def beam_tree(
             "words",
         )
     ]
-    rank = 0  # of the greedy beginning
+    rank = 0  # of the greedy hypothesis
     for n, level in enumerate(kept, 1):
         of = f"{size:,} tokens" if n == 1 else f"{len(kept[n - 2])} × {size:,} {measure}s"
         caption = f"Step {n}: of {of} the best {len(level)} [stay](kept{n})"

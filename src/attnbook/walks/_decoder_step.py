@@ -1,4 +1,4 @@
-"""One step of a decoder with attention: look, move, write; or move, look, write."""
+"""One step of a decoder with attention, in Bahdanau's or in Luong's order."""
 
 from typing import Any
 
@@ -37,19 +37,19 @@ def decoder_step(
 ) -> Drawing:
     """One step of a decoder with attention: scores, weights, context, next state, the word written.
 
-    `Decoder` looks first, with the state before; `LuongDecoder` moves first, and looks with the new
-    state. Before the step the model has written its own words, greedily.
+    `Decoder` attends first, with the previous state; `LuongDecoder` first updates its state and
+    attends with the new one. Earlier tokens are the model's own, by greedy decoding.
 
     Args:
-        model: of one layer, with attention; of its vectors the first numbers are shown.
-        words: a sentence of the source, about two to six words.
-        step: which token is written, counted from 1.
-        top: how many of the likeliest tokens are shown.
+        model: of one layer, with attention; the first numbers of its vectors are shown.
+        words: a source sentence, about two to six words.
+        step: the output token that is shown, from 1.
+        top: number of most likely tokens that are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model is another, there are no words, the model writes fewer tokens than
-            `step`, `top` is above 6, or the sentence is too wide for the drawing.
+        ValueError: if the model does not fit, there are no words, the model writes fewer than
+            `step` tokens, `top` is above 6, or the sentence is too wide for the drawing.
         KeyError: if a word is not in the vocabulary.
 
     Source: Bahdanau et al. 2015, section 3.1, figure 1; Luong et al. 2015, section 3, figure 2.
@@ -76,7 +76,7 @@ def decoder_step(
             logits, state = decoder.step(torch.tensor([before[-1:]]), state)
         with calls(decoder) as later:
             decoder.step(torch.tensor([tokens[step - 1 : step]]), state)
-    first = not isinstance(decoder, LuongDecoder)  # whether it looks first
+    first = not isinstance(decoder, LuongDecoder)  # whether it attends first
     (query, _), scores = seen["attention.scores"]
     (weights, keys), context = seen["attention.combine"]
     (_, hidden), moved = seen["cells.0"]
@@ -316,9 +316,9 @@ def products(weights: Tensor, values: Tensor) -> str:
 
 
 def upright(share: Tensor, width: Number, name: str) -> Part:
-    """A share in 0..1 as an upright bar, and its number above.
+    """A share in 0..1 as an upright bar, with its number above.
 
-    The bar is a line that goes to and fro: a box would show how high it is before it appears.
+    The bar is a zigzag line: a box would show its height before it appears.
     """
     left, foot, tall = width / 2 - 8, 16 + TALL, TALL * float(share)
     turns = max(2, round(tall / 2.5) + 1)

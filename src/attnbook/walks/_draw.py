@@ -35,7 +35,7 @@ from attnbook.web import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1
 Filter = Callable[[Tensor, Any], Tensor]
-# A setting, the value with which it is off, its filter, the head of its column, what it does.
+# Setting, value that turns it off, filter, heading of its column, description.
 FILTERS: tuple[tuple[str, float, Filter, str, str], ...] = (
     (
         "temperature",
@@ -72,20 +72,20 @@ def one_draw(
     shown: int = 7,
     **options: Any,
 ) -> Drawing:
-    """How the next token is drawn: the distribution, what each filter leaves, the draw.
+    """How the next token is drawn: the distribution, the filters one by one, the draw.
 
     Args:
         model: its probabilities are shown.
         tokenizer: the model's.
-        words: a short beginning, up to six tokens.
-        how: temperature, top-k, top-p and min-p, one of them at least; the others off.
-        number: from 0 up to 1, the draw.
-        shown: how many of the likeliest tokens have a row; the rest shares one.
+        words: a short prompt, up to six tokens.
+        how: at least one of temperature, top-k, top-p and min-p; all other settings off.
+        number: the random number in 0..1.
+        shown: how many of the likeliest tokens have a row; the rest share one.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if no filter is on, another one is, `number` is outside of 0..1, more tokens are
-            left than are shown, or the beginning is too long for the drawing.
+        ValueError: if none of these settings is on, another one is, `number` is outside of 0..1,
+            more tokens pass the filters than are shown, or the text is too long for the drawing.
 
     Source: Holtzman et al. 2020, section 3.
     """
@@ -115,7 +115,7 @@ def one_draw(
     place, drawn = order.tolist().index(token), _seen(tokenizer, int(token))
 
     def listed(shares: Tensor) -> list[float]:
-        """Of those that are shown, and of all others together; NaN where nothing is left."""
+        """The shares of the shown tokens, and of all others together; NaN in place of 0."""
         all_but = (1 - shares[best].sum()).clamp(min=0)
         some = [*shares[best].tolist(), all_but.item() if (shares > 0).sum() > left else 0.0]
         return [share if share > 0 else float("nan") for share in some]
@@ -216,7 +216,7 @@ def _seen(tokenizer: BytePair, token: int) -> str:
 
 
 def _strip(names: list[str], shares: Tensor, name: str) -> Part:
-    """Shares side by side from 0 to 1, named where a name has room."""
+    """Shares side by side from 0 to 1, with a name where there is room."""
     inside: list[Mark | tuple[float, float, Part]] = []
     x = 0.0
     for label, share in zip(names, shares.tolist(), strict=True):
@@ -231,7 +231,7 @@ def _strip(names: list[str], shares: Tensor, name: str) -> Part:
 
 
 def _mark(number: float, words: str, name: str) -> Part:
-    """A line up to the place of a number between 0 and 1, with words below it."""
+    """A line up to the position of a number in 0..1, with words below it."""
     x, half = STRIP * number, text_width(words, SMALL) / 2
     middle = min(max(x, half), STRIP - half)
     marks = (Stroke(((x, 16), (x, -38)), "brace", width=2.5), Words(middle, 24, words, SMALL))

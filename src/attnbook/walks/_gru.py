@@ -1,4 +1,4 @@
-"""One step of a GRU: its gates, its proposal, and what becomes of each number of the state."""
+"""One step of a GRU: its gates, the candidate state, and the new state."""
 
 from typing import Any
 
@@ -19,17 +19,17 @@ def gru_step(
 ) -> Drawing:
     """One step of a GRU, number by number: reset gate, proposal, update gate, the mix of both.
 
-    Each column is one number of the state; what stands in it is worked out from top to bottom.
+    Each column is one number of the state, computed from top to bottom.
 
     Args:
-        cell: a `GRUCell` with either reset, or PyTorch's.
-        x: `[d_input]` what is read.
-        h: `[d_state]` the state before.
+        cell: a `GRUCell` with either kind of reset, or PyTorch's.
+        x: `[d_input]` the input.
+        h: `[d_state]` the previous state.
         shown: how many numbers of each vector are shown, at most `MOST`.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if x or h is of another size than the cell's, the cell has no biases, or
+        ValueError: if x or h does not fit the cell, the cell has no biases, or
             `shown` is not in 2 .. `MOST`.
 
     Source: Cho et al. 2014, equations 5 to 8; the documentation of `torch.nn.GRU`.
@@ -89,7 +89,9 @@ def gru_step(
         align="rl",
         gap=(8, 12),
     )
-    k = int(((z - 0.5) * (h - n))[:shown].abs().argmax())  # where old and new part most clearly
+    k = int(
+        ((z - 0.5) * (h - n))[:shown].abs().argmax()
+    )  # where the old and the new part differ most
     held, new = float(z[k] * h[k]), float((1 - z[k]) * n[k])
     low = int(r[:shown].argmin())
     more = f" Of each vector {shown} numbers are shown." if max(d_state, d_input) > shown else ""

@@ -1,4 +1,4 @@
-"""Two heads of attention, seen by one token: split, attend, join, mix."""
+"""Two heads of attention for one token: split, attend, concatenate, mix."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,18 +33,18 @@ WHOLE = 6  # numbers of a whole vector
 def heads_step(
     attention: MultiHeadAttention, x: Tensor, tokens: Sequence[str], *, at: int, **options: Any
 ) -> Drawing:
-    """What two heads give one token: its query split, both attend, joined, mixed by W_O.
+    """Two heads for one token: its query is split, both attend, W_O mixes their outputs.
 
     Args:
         attention: of two heads of d_model / 2 numbers, with biases, without positions or norms;
-            of its vectors the first numbers are shown.
-        x: `[token d_model]` what it reads.
-        tokens: one for each vector, short.
-        at: which token asks, from 0; the `NEAR` tokens around it are shown.
+            the first numbers of its vectors are shown.
+        x: `[token d_model]` the input.
+        tokens: a short text for each vector.
+        at: index of the query's token; the `NEAR` tokens around it are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if attention is another, there are fewer than two tokens, or x, tokens and
+        ValueError: if attention does not fit, there are fewer than two tokens, or x, tokens and
             `at` do not fit.
 
     Source: Vaswani et al. 2017, section 3.2.2, figure 2.

@@ -16,7 +16,7 @@ SHOWN = 6  # numbers of each vector
 
 
 def added(model: Bert, seen: Calls) -> dict[str, Tensor]:
-    """The vectors `[token d_model]` whose sum goes into the encoder, and `sum`."""
+    """The embeddings `[token d_model]` whose sum is the encoder's input, and `sum`."""
     stack, parts = model.stack, {"token": seen["stack.embedding"][1][0]}
     if stack.config.embedding_scale:
         parts["token"] = parts["token"] * model.d_model**0.5
@@ -38,7 +38,7 @@ def written_sum(numbers: Sequence[float]) -> str:
 def input_layout(
     model: Bert, tokenizer: WordPiece, first: str, second: str, **options: Any
 ) -> Drawing:
-    """Two texts as BERT reads them: the vectors of each token, added step by step.
+    """Two texts as BERT reads them: the embeddings of each token, added step by step.
 
     Args:
         model: the first `SHOWN` numbers of its vectors are shown.

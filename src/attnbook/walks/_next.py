@@ -1,4 +1,4 @@
-"""A text as the exercises that a language model makes of it."""
+"""A text as training examples of a language model."""
 
 from math import log2
 from statistics import fmean
@@ -17,7 +17,7 @@ from attnbook.web import Drawing, Step
 def next_token(
     model: TransformerDecoder, tokenizer: BytePair, words: str, **options: Any
 ) -> Drawing:
-    """Every token of a text but the first as an exercise: guess it from those before.
+    """Each token of a text except the first as a training example: predict it from those before.
 
     Args:
         model: its probabilities are shown.

@@ -1,4 +1,4 @@
-"""A task as the next word: from a sentence through its prompt to a label."""
+"""A task as next-word prediction: from a sentence through its prompt to a label."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -26,14 +26,14 @@ def prompt_label(
     top: int = 4,
     **options: Any,
 ) -> Drawing:
-    """A sentence's way to a label: its prompt, the next token, the label words compared.
+    """From a sentence to a label: its prompt, the next token, and a comparison of label words.
 
     Args:
         model: its probabilities are shown.
         tokenizer: the model's.
-        wording: puts the task; its label words are one token each.
+        wording: the prompt's wording; each label word is one token.
         sentence: a short sentence.
-        top: how many of the likeliest tokens are shown.
+        top: number of most likely tokens that are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
@@ -144,7 +144,7 @@ def prompt_label(
 
 
 def _lines(boxes: Sequence[Part]) -> list[list[Part]]:
-    """Boxes in as many lines as they need."""
+    """Boxes arranged in as many lines as they need."""
     lines: list[list[Part]] = [[]]
     for each in boxes:
         if lines[-1] and sum(part.width + 3 for part in lines[-1]) + each.width > ROOM:
@@ -154,11 +154,11 @@ def _lines(boxes: Sequence[Part]) -> list[list[Part]]:
 
 
 def _small(share: float) -> str:
-    """A probability with two digits that say something."""
+    """A probability with two significant digits."""
     return f"{share:.2f}" if share >= 0.095 else f"{share:.2g}"
 
 
 def _count(model: TransformerDecoder) -> str:
-    """How many parameters, in words."""
+    """The number of parameters, in words."""
     n = sum(parameter.numel() for parameter in model.parameters())
     return f"{n / 1e6:.0f} million" if n >= 1e6 else f"{n:,}"

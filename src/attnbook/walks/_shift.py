@@ -1,4 +1,4 @@
-"""The target of a translator, read and wanted: the same words, one place apart."""
+"""The decoder's input and target in training: the same words, shifted by one."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from attnbook.web import Drawing, Step
 
 
 def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
-    """How a batch of targets becomes what the decoder reads and what it should answer.
+    """How a batch of targets becomes the decoder's input and the tokens that it should predict.
 
     Args:
-        model: its probabilities of the wanted tokens are shown.
-        batch: two or three pairs, with targets of five tokens or so, the first of two words at
-            least.
+        model: its probabilities of the target tokens are shown.
+        batch: two or three pairs, with targets of about five tokens; the first has at least two
+            words.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:

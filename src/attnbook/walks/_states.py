@@ -1,4 +1,4 @@
-"""What an encoder's states know: read from both ends, or exchanged for those of a twin."""
+"""What an encoder's states hold: reading from both ends, and exchanging states."""
 
 from typing import Any
 
@@ -13,22 +13,22 @@ from attnbook.web import Drawing, Step
 
 
 def _towers(name: str, states: Tensor, role: str = "key", *, odd: int = -1) -> list[Part]:
-    """A state a column, its first numbers downwards; the odd one has another colour."""
+    """A column for each state, with its first numbers; the state `odd` has another colour."""
     look: dict[str, Any] = {"down": True, "span": (-1, 1), "width": 24, "height": 10, "name": name}
     roles = ["value" if j == odd else role for j in range(len(states))]
     return [cells(h[:4], role, **look) for h, role in zip(states, roles, strict=True)]
 
 
 def two_readers(encoder: Encoder, words: str, **options: Any) -> Drawing:
-    """A sentence read from both ends: two states a word, joined end to end.
+    """A sentence read from both ends: two states for each word, concatenated.
 
     Args:
-        encoder: of the two-way kind; the first numbers of its top layer's states are shown.
-        words: a sentence of the source, of two to six words.
+        encoder: bidirectional; the first numbers of its top layer's states are shown.
+        words: a source sentence of two to six words.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the encoder reads one way, or there are other words.
+        ValueError: if the encoder reads in one direction, or the number of words is out of range.
         KeyError: if a word is not in the vocabulary.
 
     Source: Bahdanau et al. 2015, section 3.2.
@@ -79,20 +79,20 @@ def two_readers(encoder: Encoder, words: str, **options: Any) -> Drawing:
 def exchanged_states(
     model: Seq2Seq, words: str, twin: str, written: str, answers: tuple[str, str], **options: Any
 ) -> Drawing:
-    """What a decoder writes when one state of the encoder is exchanged for that of a twin.
+    """What a decoder writes when an encoder state is replaced by that of a similar sentence.
 
-    First the state at the word in which the two sentences differ is exchanged, then the one after;
-    all else stays, the state that the decoder starts from included.
+    First the state at the word in which the two sentences differ is replaced, then the next state;
+    everything else stays, including the decoder's initial state.
 
     Args:
         model: of one layer, with attention.
-        words, twin: sentences of the source that differ in one word, not the last.
-        written: the tokens written before.
+        words, twin: source sentences that differ in one word, not the last.
+        written: the tokens written so far.
         answers: the right next token of `words` and of `twin`.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model is another, the sentences do not differ so, or are too wide.
+        ValueError: if the model does not fit, the sentences do not differ so, or are too wide.
         KeyError: if a word or a token is not in its vocabulary.
     """
     wanted = "a Decoder with a score or a LuongDecoder"

@@ -1,4 +1,4 @@
-"""A written token's way through a translator: from its id to a score for every word."""
+"""The path of a target token through a translator, from its id to scores for every word."""
 
 from typing import Any
 
@@ -44,17 +44,16 @@ def timeline(
     """One token of the target, from its id to the scores of the next: both attentions of a block.
 
     Args:
-        model: with the norm first ("pre"), positions that are added, and embeddings that are scaled
-            and not normalised.
+        model: with "pre" norms, added positions, and embeddings that are scaled and not normalised.
         source: a sentence of about five words.
-        target: its translation, or the beginning of one, about five words.
-        place: whose way is shown: 0 is the start token, 1 the first word of the target, and so on.
-        layer, head: whose attentions are shown, counted from 0.
-        top: how many of the likeliest words are shown.
+        target: its translation, or the start of it, about five words.
+        place: the position that is shown: 0 is the start token, 1 the first word, and so on.
+        layer, head: indices of the attention that is shown.
+        top: number of most likely words that are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model is another, there is no such place, layer or head, `top` is above
+        ValueError: if the model does not fit, there is no such place, layer or head, `top` is above
             the number of words, or a sentence is empty or too long for the drawing.
         KeyError: if a word is not in the vocabulary.
 
@@ -112,7 +111,7 @@ def timeline(
     weights: dict[str, Tensor] = {}
 
     def look(kind: str, path: str, asks: str, seen_words: list[str]) -> list[Any]:
-        """The rows of an attention, and its arrows: query, keys, scores, weights, values, heads."""
+        """The rows of an attention, from query to values and heads, and its arrows."""
         (q, k, *_), e = seen[f"{block}.{path}.scores"]
         _, mask = seen[f"{block}.{path}.weights"][0]
         (a, v), _ = seen[f"{block}.{path}.combine"]

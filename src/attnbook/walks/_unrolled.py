@@ -34,7 +34,7 @@ def spelled(vocab: Vocabulary, token: int) -> str:
 
 
 def check_layers(model: Any, kinds: tuple[type[Decoder], ...], wanted: str) -> None:
-    """A walk knows the book's own translators, with one layer."""
+    """Check that a model is one of the book's translators, with one layer."""
     if not isinstance(model, Seq2Seq) or not isinstance(model.encoder, Encoder):
         got = type(model).__name__
     elif type(model.decoder) not in kinds or model.encoder.n_layers > 1:
@@ -45,20 +45,20 @@ def check_layers(model: Any, kinds: tuple[type[Decoder], ...], wanted: str) -> N
 
 
 def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) -> Drawing:
-    """A sentence squeezed through the one state that the encoder hands to the decoder.
+    """A sentence passed through the one state that the encoder gives to the decoder.
 
-    Above, the encoder's state after each word; below, the decoder's at each token that the model
-    writes greedily, with its probability. A state's first `SHOWN` numbers are cells, −1 the
-    faintest and 1 the deepest.
+    Above, the encoder's state after each word; below, the decoder's at each token of greedy
+    decoding, with its probability. A state's first `SHOWN` numbers are cells; −1 is the faintest
+    and 1 the deepest.
 
     Args:
         model: a one-way encoder, and a decoder without attention, of one layer.
-        words: a sentence of the source, about two to five words.
-        answer: the right translation, if it is to be told at the end.
+        words: a source sentence of about two to five words.
+        answer: the right translation, to be shown at the end; "" for none.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model is another, there are no words, the model writes more than seven
+        ValueError: if the model does not fit, there are no words, the model writes more than seven
             tokens, or the sentence is too wide for the drawing.
         KeyError: if a word is not in the vocabulary.
 

@@ -1,4 +1,4 @@
-"""A masked word's way to its probabilities."""
+"""The path of a masked word through BERT."""
 
 from typing import Any
 
@@ -39,15 +39,15 @@ def masked_word(
     top: int = 5,
     **options: Any,
 ) -> Drawing:
-    """A masked word's way from its id to a probability for every word.
+    """The path of a masked word, from its id to a probability for every word.
 
     Args:
         model: the first `SHOWN` numbers of its vectors are shown.
         tokenizer: the model's.
         words: a short text with one `[MASK]`, about seven tokens.
-        answer: the word that was masked, if it is to be told at the end.
-        layer, head: whose attention is shown, counted from 0.
-        top: how many of the likeliest words are shown.
+        answer: the masked word, to be shown at the end; "" for none.
+        layer, head: indices of the attention that is shown.
+        top: number of most likely words that are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
@@ -102,7 +102,7 @@ def masked_word(
     ]
 
     def per_token(name: str, values: Tensor) -> list[Part]:
-        """A number for each token, as wide as its box."""
+        """A row with a number for each token, as wide as the token's box."""
         span = (min(0.0, float(values.min())), float(values.abs().max()))
         look = {"name": name, "digits": 2, "span": span}
         return [

@@ -1,4 +1,4 @@
-"""Interactive figures that work with a kernel and, on the site, without one."""
+"""Interactive figures, which work with a kernel and, on the site, without one."""
 
 from attnbook.web._widget import format_number
 from attnbook.web.attention_heatmap.widget import AttentionHeatmap

@@ -1,4 +1,4 @@
-"""A widget that needs a model: it reads the file of its weights, and sends it to the page."""
+"""A widget with a model: it reads the file of the weights and sends it to the page."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,8 @@ def _model(path: Path, changed: int, kind: Any) -> tuple[Any, Any]:
 
 
 class ModelWidget(Widget):
-    """A widget whose model runs in the page: a worker there reads the weights, which a kernel sends
-    or the site keeps in a file of their own. A notebook stores the present answer alone."""
+    """A widget whose model runs in the page, in a worker that reads the weights. A kernel sends the
+    weights, or the site has them in a file. A notebook stores only the current answer."""
 
     kind: ClassVar[type]  # of the model
     weights = traitlets.Unicode().tag(sync=True)
@@ -48,11 +48,11 @@ class ModelWidget(Widget):
         return value
 
     def _give(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's message for weights."""
+        """Answer the page's request for weights."""
         if content == {"weights": self.weights}:
             self.send(content, [self._path.read_bytes()])
 
 
 def brief(p: Any) -> float:
-    """A probability with six digits that count, as it is stored."""
+    """A probability rounded to six significant digits, for storing."""
     return float(f"{np.float64(p):.6g}")

@@ -1,4 +1,4 @@
-"""What the book's widgets share: name, title, text and picture fallback, checks, rounding."""
+"""The base class of the book's widgets: name, title, fallbacks in text and picture, checks."""
 
 import base64
 import hashlib
@@ -24,22 +24,22 @@ MAX_BYTES = 1_000_000
 
 
 class WidgetError(ValueError, traitlets.TraitError):
-    """A widget cannot show what it was given; says which argument, what it must be, what came.
+    """A widget cannot show its input; the message names the argument and what it must be.
 
-    A TraitError, as of several traits set together traitlets then takes back all.
+    It is a TraitError, so that traitlets rolls back all traits that were set together.
     """
 
 
 def format_number(x: float, digits: int = 3) -> str:
-    """`x` with `digits` decimals as the widgets write it: `f"{x:.3f}"`, and zero has no sign.
+    """`x` with `digits` decimals as the widgets write it: `f"{x:.3f}"`, without negative zero.
 
-    Exact ties go to the even digit, as everywhere in Python; `format` in `math.js` is its twin.
+    Exact ties round to the even digit, as everywhere in Python and in `format` of `math.js`.
     """
     return f"{x:z.{digits}f}" if math.isfinite(x) else str(x).replace("inf", "∞")
 
 
 def as_array(values: object, what: str) -> np.ndarray:
-    """A new float64 array of `values`: nested lists, an array, or a tensor of any device."""
+    """A new float64 array of `values`: nested lists, an array, or a tensor on any device."""
     try:
         if isinstance(values, torch.Tensor):
             tensor = values.detach().cpu()
@@ -54,7 +54,7 @@ def as_array(values: object, what: str) -> np.ndarray:
 
 
 def as_list(values: object, what: str, of: str) -> list[Any]:
-    """The values as a list, if they are more than one text."""
+    """The values as a list; a single string is refused."""
     flat = isinstance(values, str) or getattr(values, "ndim", 1) == 0
     if flat or not isinstance(values, Iterable):
         raise WidgetError(f"{what} must be a list of {of}, not {reprlib.repr(values)}")
@@ -62,7 +62,7 @@ def as_list(values: object, what: str, of: str) -> list[Any]:
 
 
 def as_tokens(tokens: Sequence[str], what: str) -> list[str]:
-    """The tokens as a list, after a check that each is text."""
+    """The tokens as a list, after a check that each is a string."""
     kept = as_list(tokens, what, "tokens")
     wrong = [token for token in kept if not isinstance(token, str)]
     if wrong:
@@ -74,19 +74,19 @@ def as_tokens(tokens: Sequence[str], what: str) -> list[str]:
 
 
 def check_size(size: int, what: str, instead: str) -> None:
-    """Pages and notebooks stay light: a widget's numbers and texts are 1 MB at most."""
+    """Refuse more than 1 MB of numbers and texts, so that pages and notebooks stay small."""
     if size > MAX_BYTES:
         raise WidgetError(f"{what} take {size:,} bytes, more than {MAX_BYTES:,}: {instead}")
 
 
 class Widget(anywidget.AnyWidget):
-    """An anywidget with a heading, a stable name, and a fallback where no JavaScript runs."""
+    """An anywidget with a heading, a stable name, and a fallback without JavaScript."""
 
     title = traitlets.Unicode().tag(sync=True)
-    name = traitlets.Unicode("widget").tag(sync=True)  # unless given, made of the content
+    name = traitlets.Unicode("widget").tag(sync=True)  # by default, derived from the content
 
     def __init__(self, *, name: str | None, **traits: Any) -> None:
-        # Checked once all are there, in this order, so that the first fault is the one told.
+        # Traits are checked together, in this order, so that the first error is reported.
         with self.hold_trait_notifications():
             for trait, value in traits.items():
                 setattr(self, trait, value)
@@ -108,11 +108,11 @@ class Widget(anywidget.AnyWidget):
         return proposal["value"]
 
     def content(self) -> bytes:
-        """What tells two widgets of a class apart, for the name of one that was given none."""
+        """Bytes that distinguish two widgets of a class; the default name is derived from them."""
         raise NotImplementedError
 
     def summary(self) -> str:
-        """What the widget is made of, in words that do not depend on trained weights."""
+        """A description of the widget that does not depend on trained weights."""
         raise NotImplementedError
 
     def figure_size(self) -> tuple[float, float]:
@@ -120,7 +120,7 @@ class Widget(anywidget.AnyWidget):
         return 5.6, 4.2
 
     def draw(self, figure: Figure) -> None:
-        """Draws the present state on an empty matplotlib figure."""
+        """Draw the current state on an empty matplotlib figure."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class Widget(anywidget.AnyWidget):
         return {**data, "text/plain": repr(self), "image/png": png}, metadata
 
     def png(self) -> bytes:
-        """The present state as a small picture, the same bytes on every run."""
+        """The current state as a small PNG, with the same bytes on every run."""
         figure = Figure(figsize=self.figure_size(), dpi=80, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         if self.title:
@@ -151,5 +151,5 @@ class Widget(anywidget.AnyWidget):
 
 
 def short(token: str, limit: int = 14) -> str:
-    """A token as the picture shows it."""
+    """A token, shortened for the picture."""
     return token if len(token) <= limit else token[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""Trained weights: the book's own, and those that others published, read into its models."""
+"""Trained weights, the book's own and published ones, loaded into the book's models."""
 
 from attnbook.weights.pretrained import (
     SOTU_GPT,

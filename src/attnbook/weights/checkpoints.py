@@ -1,4 +1,4 @@
-"""Folders of weights as `transformers` writes them: what loading every family needs."""
+"""Folders of weights as `transformers` writes them: what the loaders of all families share."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.vocabulary import Vocabulary
 
 Model = TypeVar("Model", bound=nn.Module)
-ACTIVATIONS = {  # what `hidden_act` may be, and what it is called here
+ACTIVATIONS = {  # names for `hidden_act`, and the names in this package
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
@@ -21,40 +21,42 @@ ACTIVATIONS = {  # what `hidden_act` may be, and what it is called here
     "silu": "silu",
     "swish": "silu",
 }
-TIED = "an output matrix apart from the embedding"  # the same numbers: no parameter of its own
+TIED = "an output matrix apart from the embedding"  # tied weights are one parameter
 
 
 def read(folder: Path, *more: str) -> dict[str, Any]:
-    """The configuration in a folder that must hold more files, too."""
+    """The `config.json` of a folder; the folder must also hold the files `more`."""
     for name in ("config.json", *more):
         if not (folder / name).is_file():
             raise ValueError(f"folder must hold {name}, got {folder}")
     return json.loads((folder / "config.json").read_text("utf-8"))
 
 
-def check_said(said: dict[str, Any], **wanted: tuple[Any, Any]) -> None:
-    """What a configuration must have, with what counts where it says nothing."""
-    for name, (value, default) in wanted.items():
-        if (came := said.get(name, default)) != value:
-            raise ValueError(f"config.json must have {name} = {value!r}, got {came!r}")
+def check_values(hf_config: dict[str, Any], **required: tuple[Any, Any]) -> None:
+    """Check values of a configuration: name = (required value, default where it is absent)."""
+    for name, (value, default) in required.items():
+        if (actual := hf_config.get(name, default)) != value:
+            raise ValueError(f"config.json must have {name} = {value!r}, got {actual!r}")
 
 
-def check_names(said: dict[str, Any], *names: str) -> None:
-    """What a configuration must say."""
+def check_names(hf_config: dict[str, Any], *names: str) -> None:
+    """Check that a configuration has these names."""
     for name in names:
-        if name not in said:
+        if name not in hf_config:
             raise ValueError(f"config.json must have {name}, got none")
 
 
-def activation(said: dict[str, Any], name: str, default: str | None = None) -> str:
-    """The activation that a configuration names, as it is called here."""
-    if (came := said.get(name, default)) not in ACTIVATIONS:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, ACTIVATIONS))}, got {came!r}")
-    return ACTIVATIONS[came]
+def activation(hf_config: dict[str, Any], name: str, default: str | None = None) -> str:
+    """The activation of a configuration, by its name in this package."""
+    if (theirs := hf_config.get(name, default)) not in ACTIVATIONS:
+        raise ValueError(
+            f"{name} must be one of {', '.join(map(repr, ACTIVATIONS))}, got {theirs!r}"
+        )
+    return ACTIVATIONS[theirs]
 
 
-def vocabulary(folder: Path, size: int, said: dict[str, Any]) -> Vocabulary:
-    """Tokens as `vocab.json` calls them, or "<0>", "<1>", ..; the special ones by their ids."""
+def vocabulary(folder: Path, size: int, hf_config: dict[str, Any]) -> Vocabulary:
+    """Tokens of `vocab.json`, "<i>" for an id without one; special ones as configured."""
     tokens, path = [f"<{i}>" for i in range(size)], folder / "vocab.json"
     for token, i in json.loads(path.read_text("utf-8")).items() if path.is_file() else ():
         if i >= size:
@@ -62,8 +64,8 @@ def vocabulary(folder: Path, size: int, said: dict[str, Any]) -> Vocabulary:
         tokens[i] = token
 
     def special(name: str, default: str) -> str:
-        i = said.get(f"{name}_token_id")
-        i = i[0] if isinstance(i, list) and i else i  # of several ends the first
+        i = hf_config.get(f"{name}_token_id")
+        i = i[0] if isinstance(i, list) and i else i  # the first of several end tokens
         return tokens[i] if isinstance(i, int) and 0 <= i < size else default
 
     eos = special("eos", tokens[-1])
@@ -71,16 +73,16 @@ def vocabulary(folder: Path, size: int, said: dict[str, Any]) -> Vocabulary:
 
 
 def by_columns(weight: Tensor) -> Tensor:
-    """The numbers of a matrix in float32 with its columns, not its rows, side by side in memory.
+    """A float32 matrix in column-major order in memory; other tensors as they are.
 
-    Generation multiplies it by one vector at a time, which may read it 1.4 times as fast so.
+    Generation multiplies a matrix by one vector at a time, which can be 1.4 times as fast then.
     """
-    wanted = weight.ndim == 2 and weight.dtype == torch.float32
-    return weight.mT.contiguous().mT if wanted else weight
+    is_float_matrix = weight.ndim == 2 and weight.dtype == torch.float32
+    return weight.mT.contiguous().mT if is_float_matrix else weight
 
 
 def without_tied(ours: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The output matrix is left out where it is the embedding."""
+    """Drop the output matrix if it equals the embedding."""
     embedding = ours.get("stack.embedding.weight")
     if TIED in ours and embedding is not None and ours[TIED].equal(embedding):
         del ours[TIED]
@@ -88,7 +90,7 @@ def without_tied(ours: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 class _Unstarted(TorchFunctionMode):
-    """Numbers that are overwritten anyway are not drawn."""
+    """Skips the random initialisation of weights that will be overwritten."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -98,26 +100,29 @@ class _Unstarted(TorchFunctionMode):
 
 
 def bare_decoder(vocab: Vocabulary, config: TransformerConfig) -> TransformerDecoder:
-    """A decoder without numbers: its parameters take no memory until `fill` gives them."""
+    """A decoder on the device "meta": its parameters take no memory until `fill` sets them."""
     with torch.device("meta"), _Unstarted():
         return TransformerDecoder(vocab, config)
 
 
 def fill(model: Model, weights: dict[str, Tensor], source: str = "model.safetensors") -> Model:
-    """Load weights, or say what does not fit. A model on the device "meta" takes them as its own.
+    """Load weights into a model; a model on the device "meta" uses them without a copy.
 
     Args:
         model: returned in evaluation mode.
-        weights: by our names.
-        source: what errors call it.
+        weights: by the names of this package.
+        source: the file's name in error messages.
+
+    Raises:
+        ValueError: if a weight is missing, unknown or of another shape.
     """
-    wanted = model.state_dict()
-    for name, shape in ((name, list(weight.shape)) for name, weight in wanted.items()):
-        came = list(weights[name].shape) if name in weights else "none"
-        if came != shape:
-            raise ValueError(f"{source} must hold {name} {shape}, got {came}")
-    if more := [name for name in weights if name not in wanted]:
+    own = model.state_dict()
+    for name, shape in ((name, list(weight.shape)) for name, weight in own.items()):
+        given = list(weights[name].shape) if name in weights else "none"
+        if given != shape:
+            raise ValueError(f"{source} must hold {name} {shape}, got {given}")
+    if more := [name for name in weights if name not in own]:
         kind = type(model).__name__
         raise ValueError(f"{source} must hold no more than a {kind}, got {more[0]}")
-    model.load_state_dict(weights, assign=any(weight.is_meta for weight in wanted.values()))
+    model.load_state_dict(weights, assign=any(weight.is_meta for weight in own.values()))
     return model.eval()

@@ -1,6 +1,6 @@
-"""A model in one small file: matrices in 8 bits, with the tokenizer and with what made it.
+"""A model in one small file: matrices in 8 bits, the tokenizer, and how it was trained.
 
-A page of the book reads the same file (`attnbook/web/engine`).
+The pages of the book read the same file (`attnbook/web/engine`).
 """
 
 import json
@@ -22,15 +22,15 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair, WordPiece
 
 LEVELS = 127
-SCALE = ".scale"  # what the scales of a matrix are called, after its own name
-BERT_SAYS = ("config", "tokens", "lowercase")  # what a model and its tokenizer say themselves
-GPT_SAYS = ("config", "merges", "special")
+SCALE = ".scale"  # suffix of the name of a matrix's scales
+BERT_METADATA = ("config", "tokens", "lowercase")  # metadata of each model with a WordPiece
+GPT_METADATA = ("config", "merges", "special")
 
 
 def quantize(
     X: Float[Tensor, "row column"],
 ) -> tuple[Int8[Tensor, "row column"], Float[Tensor, " row"]]:
-    """A matrix as whole numbers, and a scale for each row.
+    """A matrix as 8-bit integers, with a scale for each row.
 
         s_i = max_j |X_ij| / 127,   Q_ij = round(X_ij / s_i)
 
@@ -38,9 +38,9 @@ def quantize(
     zeros has the scale 0.
 
     Raises:
-        ValueError: if X is no matrix, or holds a number that is not finite.
+        ValueError: if X is not a matrix, or not finite.
 
-    Source: Dettmers et al. 2022, section 2.1 (absmax quantization), a row at a time.
+    Source: Dettmers et al. 2022, section 2.1 (absmax quantization), row by row.
 
     In other libraries: `torch.ao.quantization.PerChannelMinMaxObserver`, symmetric.
     """
@@ -55,22 +55,22 @@ def save_int8(
     path: str | Path,
     model: Bert | TransformerDecoder,
     tokenizer: WordPiece | BytePair,
-    said: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
 
     Args:
         path: of the file, in the format safetensors. The matrix X and its scales are called "X" and
-            "X.scale". It also says "config" and what the tokenizer is made of: "tokens" and
-            "lowercase", or "merges" and "special".
-        model: stays as it is; what was rounded is what `load_int8` gives.
-        tokenizer: of the model: a `WordPiece` for a `Bert`, a `BytePair` for a decoder.
-        said: more for the file to say of itself; values that JSON can hold.
+            "X.scale". The metadata hold "config" and the tokenizer: "tokens" and "lowercase", or
+            "merges" and "special".
+        model: is not changed; `load_int8` gives the rounded model.
+        tokenizer: the model's: a `WordPiece` for a `Bert`, a `BytePair` for a decoder.
+        more: further metadata, of values that JSON can hold.
 
     Raises:
-        ValueError: if a weight is not finite, the tokenizer is none for this model, puts digits
-            apart or numbers its tokens in an order of its own, or `said` has a name that the file
-            says by itself.
+        ValueError: if a weight is not finite, the tokenizer does not belong to the model, splits
+            digits or has its tokens in another order, or `more` has a name of the file's own
+            metadata.
     """
     if isinstance(tokenizer, WordPiece) != isinstance(model, Bert):
         kinds = type(model).__name__, type(tokenizer).__name__
@@ -78,15 +78,15 @@ def save_int8(
     own: dict[str, Any] = {"config": asdict(model.stack.config)}
     if isinstance(tokenizer, WordPiece):
         own |= {"tokens": tokenizer.vocab.tokens, "lowercase": tokenizer.lowercase}
-    elif tokenizer.digits:  # the page, which reads the file, has no such words
+    elif tokenizer.digits:  # the page's tokenizer cannot
         raise ValueError("tokenizer must not put digits apart to be stored, got digits=True")
     else:
         own["merges"] = [f"{a} {b}" for a, b in tokenizer.merges]
         own["special"] = [tokenizer.vocab.tokens[i] for i in tokenizer.special]
     if _tokenizer(own).vocab != model.vocab:
         raise ValueError("tokenizer must have the model's tokens, in their usual order")
-    if taken := sorted(set(said or {}) & set(own)):
-        raise ValueError(f"said must not have {taken[0]}, which the model says, got {taken}")
+    if taken := sorted(set(more or {}) & set(own)):
+        raise ValueError(f"more must not have {taken[0]}, which the model says, got {taken}")
     tensors: dict[str, Tensor] = {}
     for name, weight in model.state_dict().items():
         if weight.ndim == 2:
@@ -97,7 +97,7 @@ def save_int8(
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        for name, value in {**own, **(said or {})}.items()
+        for name, value in {**own, **(more or {})}.items()
     }
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
 
@@ -111,23 +111,23 @@ def load_int8(
 @overload
 def load_int8(path: str | Path) -> tuple[Any, Any]: ...
 def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any, Any]:
-    """Read what `save_int8` wrote.
+    """Read a model that `save_int8` wrote.
 
     Args:
         path: of the file.
-        kind: what the model must be, `Bert` or `TransformerDecoder`.
+        kind: the required class, `Bert` or `TransformerDecoder`.
 
     Returns:
-        The model, in evaluation mode, its weights float32 again, and the tokenizer.
+        The model, in evaluation mode and in float32, and its tokenizer.
 
     Raises:
-        ValueError: if there is no such file, it does not say all of the above, its weights are not
-            those of its model, or that is of another kind.
+        ValueError: if there is no such file, its metadata are incomplete, its weights do not fit
+            the model, or the model is of another class.
     """
-    given = said(path)
-    tokenizer = _tokenizer(given, path)
+    stored = metadata(path)
+    tokenizer = _tokenizer(stored, path)
     try:
-        config = TransformerConfig(**given["config"])
+        config = TransformerConfig(**stored["config"])
     except TypeError as error:
         raise ValueError(f"{path} must say a config that is known here: {error}") from None
     with safe_open(path, "pt") as file:
@@ -148,19 +148,19 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
     return model.eval(), tokenizer
 
 
-def _tokenizer(given: Mapping[str, Any], path: str | Path = "model") -> WordPiece | BytePair:
-    """The tokenizer that a file tells of."""
-    names = GPT_SAYS if "merges" in given else BERT_SAYS
-    if missing := [name for name in names if name not in given]:
-        raise ValueError(f"{path} must say its {missing[0]}, got {sorted(given)}")
-    if names is BERT_SAYS:
-        return WordPiece(given["tokens"], lowercase=given["lowercase"])
-    pairs = (pair.split(" ") for pair in given["merges"])
-    return BytePair(((a, b) for a, b in pairs), given["special"])
+def _tokenizer(stored: Mapping[str, Any], path: str | Path = "model") -> WordPiece | BytePair:
+    """The tokenizer that a file's metadata describe."""
+    names = GPT_METADATA if "merges" in stored else BERT_METADATA
+    if missing := [name for name in names if name not in stored]:
+        raise ValueError(f"{path} must say its {missing[0]}, got {sorted(stored)}")
+    if names is BERT_METADATA:
+        return WordPiece(stored["tokens"], lowercase=stored["lowercase"])
+    pairs = (pair.split(" ") for pair in stored["merges"])
+    return BytePair(((a, b) for a, b in pairs), stored["special"])
 
 
-def said(path: str | Path) -> dict[str, Any]:
-    """What the file of a model says of itself: sizes, tokens, and what made it.
+def metadata(path: str | Path) -> dict[str, Any]:
+    """The metadata of a model's file: its configuration, its tokenizer, and how it was trained.
 
     Raises:
         ValueError: if there is no such file.

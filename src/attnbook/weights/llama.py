@@ -1,6 +1,6 @@
-"""Models of the Llama family in the book's own decoder, and SmolLM2, the one that it runs.
+"""Models of the Llama family in the book's own decoder; chapter 10 runs one of them, SmolLM2.
 
-SmolLM2 comes in a GGUF file, which needs the package `gguf` of the extra `attnbook[pretrained]`.
+SmolLM2 comes as a GGUF file, which needs the package `gguf` of the extra `attnbook[pretrained]`.
 """
 
 import json
@@ -24,7 +24,7 @@ from attnbook.weights.checkpoints import (
     bare_decoder,
     by_columns,
     check_names,
-    check_said,
+    check_values,
     fill,
     read,
     vocabulary,
@@ -38,7 +38,7 @@ SIZES = {
     "intermediate_size": "d_ff",
     "num_hidden_layers": "n_layers",
 }
-OPTIONS = {  # names in the configuration, and their values where a file has none
+OPTIONS = {  # name in config.json: name here, default
     "num_key_value_heads": ("n_kv_heads", None),
     "head_dim": ("d_head", None),
     "max_position_embeddings": ("max_len", 2048),
@@ -46,7 +46,7 @@ OPTIONS = {  # names in the configuration, and their values where a file has non
     "attention_bias": ("bias", False),
     "tie_word_embeddings": ("tied", False),
 }
-NAMES = {  # parts of a parameter's name in their files, and what they are here
+NAMES = {  # parts of a parameter's name in these files, and their names here
     "embed_tokens": "stack.embedding",
     "layers.": "stack.blocks.",
     "input_layernorm": "attention_norm",
@@ -81,25 +81,24 @@ def load_llama(folder: str | Path, dtype: torch.dtype = torch.float32) -> Transf
         prompt = torch.tensor([tokenizer.encode("We wash our")])
         print(tokenizer.decode(model.generate(prompt, max_len=9).tokens[0]))
 
-    The family is what one code computes: rotary positions, RMSNorm before each layer and after the
-    last block, heads that share keys and values, a gated feed-forward network. So are Llama, the
-    models that took its layers over (SmolLM2 and many others), and Qwen 3, which also normalises
-    queries and keys.
+    All models of the family have rotary positions, RMSNorm before each layer and after the last
+    block, heads that share keys and values, and a gated feed-forward network: Llama, models built
+    from the same layers (SmolLM2 and many others), and Qwen 3, which also normalises queries and
+    keys.
 
     Args:
         folder: holds `config.json` and `model.safetensors`, or several such files and
-            `model.safetensors.index.json`; the tokens are called as in `vocab.json`, or where there
-            is none "<0>", "<1>", ... The tokenizer above is SmolLM2's.
+            `model.safetensors.index.json`. The tokens are named by `vocab.json`, or "<0>", "<1>",
+            ... without such a file. The tokenizer above is SmolLM2's.
         dtype: of the weights, which are read one by one.
 
     Returns:
-        The model, in evaluation mode. Rotary positions have no end: a text that is longer than
-        `max_len`, the context that the model was trained with, is computed, too, at positions that
-        the model never saw.
+        The model, in evaluation mode. Rotary positions have no limit: the model also reads a text
+        longer than `max_len`, its context in training, at positions that it never saw.
 
     Raises:
-        ValueError: if a file is missing, the configuration is of another family or asks for what
-            the decoder has not (such as angles that are scaled, as in Llama 3.1), or a parameter is
+        ValueError: if a file is missing, the configuration is of another family or needs something
+            that the decoder lacks (such as scaled angles, as in Llama 3.1), or a parameter is
             missing, unknown or of another shape.
 
     Source: Grattafiori et al. 2024, section 3.2.
@@ -108,21 +107,21 @@ def load_llama(folder: str | Path, dtype: torch.dtype = torch.float32) -> Transf
     """
     folder = Path(folder)
     _check_dtype(dtype)
-    said = read(folder)
-    config = _config(said)
+    hf_config = read(folder)
+    config = _config(hf_config)
     weights = {}
     for path in _files(folder):
         with safe_open(path, "pt") as file:
             for theirs in file.keys():  # noqa: SIM118
-                if not theirs.endswith("rotary_emb.inv_freq"):  # the angles, in old files
+                if not theirs.endswith("rotary_emb.inv_freq"):  # old files store the angles
                     weight = file.get_tensor(theirs).to(dtype)
                     weights[_ours(theirs, config)] = by_columns(weight)
-    model = bare_decoder(vocabulary(folder, said["vocab_size"], said), config)
+    model = bare_decoder(vocabulary(folder, hf_config["vocab_size"], hf_config), config)
     return fill(model, without_tied(weights))
 
 
 def _files(folder: Path) -> list[Path]:
-    """Where the weights are: in one file or, as an index says, in several."""
+    """The files of the weights: one, or those that an index lists."""
     index = folder / "model.safetensors.index.json"
     names = ["model.safetensors"]
     if index.is_file():
@@ -133,28 +132,28 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _config(said: dict[str, Any]) -> TransformerConfig:
-    """Our configuration for what a `config.json` says."""
-    check_choice(FAMILY, model_type=said.get("model_type"))
-    check_names(said, *SIZES, "vocab_size")
-    check_said(said, use_sliding_window=(False, False))
-    if said["model_type"] == "llama":
-        check_said(said, mlp_bias=(said.get("attention_bias", False), False))
+def _config(hf_config: dict[str, Any]) -> TransformerConfig:
+    """The `TransformerConfig` for a `config.json`."""
+    check_choice(FAMILY, model_type=hf_config.get("model_type"))
+    check_names(hf_config, *SIZES, "vocab_size")
+    check_values(hf_config, use_sliding_window=(False, False))
+    if hf_config["model_type"] == "llama":
+        check_values(hf_config, mlp_bias=(hf_config.get("attention_bias", False), False))
     else:
-        check_said(said, attention_bias=(False, False))
-    options = {ours: said.get(theirs, value) for theirs, (ours, value) in OPTIONS.items()}
-    options |= {ours: said[theirs] for theirs, ours in SIZES.items()}
-    rotary = said.get("rope_parameters") or said.get("rope_scaling") or {}
+        check_values(hf_config, attention_bias=(False, False))
+    options = {ours: hf_config.get(theirs, value) for theirs, (ours, value) in OPTIONS.items()}
+    options |= {ours: hf_config[theirs] for theirs, ours in SIZES.items()}
+    rotary = hf_config.get("rope_parameters") or hf_config.get("rope_scaling") or {}
     kind = rotary.get("rope_type", rotary.get("type", "default"))
     check_choice(("default",), rope_type=kind)
-    options["rotary_base"] = float(rotary.get("rope_theta", said.get("rope_theta", 10000.0)))
-    options["activation"] = activation(said, "hidden_act", "silu")
-    options["qk_norm"] = said["model_type"] == "qwen3"
+    options["rotary_base"] = float(rotary.get("rope_theta", hf_config.get("rope_theta", 10000.0)))
+    options["activation"] = activation(hf_config, "hidden_act", "silu")
+    options["qk_norm"] = hf_config["model_type"] == "qwen3"
     return replace(LLAMA_3, **options)
 
 
 def _ours(name: str, config: TransformerConfig) -> str:
-    """A parameter's name here."""
+    """The name in this package of a parameter."""
     if name == "lm_head.weight":
         return TIED if config.tied else "head.weight"
     name = name.removeprefix("model.")
@@ -170,26 +169,26 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
         prompt = torch.tensor([tokenizer.encode("The capital of France is")])
         print(tokenizer.decode(model.generate(prompt, max_len=9).tokens[0]))
 
-    It read two trillion tokens, and was then taught to follow instructions: `chat` writes these as
-    it was taught them. The asset stores its matrices in 4 bits a number, the embedding in 8; here
-    they are what these bits stand for.
+    It was pretrained on two trillion tokens and then fine-tuned to follow instructions, in the
+    format that `chat` writes. The asset stores matrices in 4 bits per number and the embedding in
+    8; they are unpacked to `dtype`.
 
     Args:
-        dtype: of the weights, which are unpacked one by one: float32 takes 538 MB, bfloat16 half.
+        dtype: of the weights, which are unpacked one by one: 538 MB in float32, half in bfloat16.
 
     Returns:
-        The model, in evaluation mode, and the tokenizer. Its context is 8192 tokens: `load_llama`
-        says what becomes of longer texts.
+        The model, in evaluation mode, and the tokenizer. Its context is 8192 tokens; for
+        longer texts see `load_llama`.
 
     Raises:
         ImportError: if `gguf` is missing.
         AssetError: if the weights are not in the cache and cannot be fetched.
-        ValueError: if the dtype is not of floating point.
+        ValueError: if the dtype is not a floating-point type.
 
     Source: Allal et al. 2025.
 
     In other libraries: `AutoModelForCausalLM.from_pretrained(folder, gguf_file=...)` of
-    `transformers`; its tokenizer for this file does not put digits apart, as SmolLM2's does, which
+    `transformers`; its tokenizer for this file does not split digits as SmolLM2's does, which
     changes the spaces before a number.
     """
     _check_dtype(dtype)
@@ -204,7 +203,7 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
         for theirs, new in GGUF_NAMES.items():
             name = name.replace(theirs, new)
         numbers = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        own = numbers if numbers.flags.writeable else numbers.copy()  # else a part of the file
+        own = numbers if numbers.flags.writeable else numbers.copy()  # otherwise a view of the file
         weight = torch.from_numpy(own).to(dtype)
         if name.endswith((".q.weight", ".k.weight")):
             weight = _halves(weight, config.head_size)
@@ -213,44 +212,44 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
 
 
 def _halves(weight: Tensor, d_head: int) -> Tensor:
-    """Rows of each head from GGUF's order, where rotary pairs are neighbours, to `Rotary`'s."""
+    """Reorder the rows of each head: GGUF has rotary pairs side by side, `Rotary` in halves."""
     return weight.unflatten(0, (-1, d_head // 2, 2)).transpose(1, 2).flatten(0, 2)
 
 
 def _tokenizer(fields: dict[str, Any]) -> BytePair:
-    """The tokenizer that a GGUF file of SmolLM2 tells of."""
+    """The tokenizer that SmolLM2's GGUF file describes."""
 
-    def said(name: str) -> Any:
+    def field(name: str) -> Any:
         return fields[f"tokenizer.ggml.{name}"].contents()
 
-    tokens = said("tokens")
-    special = [token for token, kind in zip(tokens, said("token_type"), strict=True) if kind != 1]
-    pairs = (pair.split(" ") for pair in said("merges"))
+    tokens = field("tokens")
+    special = [token for token, kind in zip(tokens, field("token_type"), strict=True) if kind != 1]
+    pairs = (pair.split(" ") for pair in field("merges"))
     return BytePair(
         ((a, b) for a, b in pairs),
         special,
         tokens=tokens,
-        pad=tokens[said("padding_token_id")],
-        bos=tokens[said("bos_token_id")],
-        eos=tokens[said("eos_token_id")],
+        pad=tokens[field("padding_token_id")],
+        bos=tokens[field("bos_token_id")],
+        eos=tokens[field("eos_token_id")],
         digits=True,
         lossy=True,
     )
 
 
 def chat(*turns: tuple[str, str], system: str = SYSTEM) -> str:
-    """A conversation as SmolLM2 was taught it, up to where its answer begins.
+    """A conversation in the format that SmolLM2 was fine-tuned on, up to where its answer begins.
 
         text = chat(("user", "Who wrote The Origin of Species?"))
         prompt = torch.tensor([tokenizer.encode(text, special=True)])
 
     Args:
         turns: who speaks, "user" or "assistant", and what they say; the last turn is the user's.
-        system: what the model is told before.
+        system: instructions that come before the conversation.
 
     Raises:
-        ValueError: if there is no turn, the last one is not the user's, another speaks, or a turn
-            or the system's text is no string.
+        ValueError: if there is no turn, the last one is not the user's, a speaker is unknown, or a
+            text is not a string.
     """
     check_text(system=system)
     for who, what in turns:
@@ -259,8 +258,8 @@ def chat(*turns: tuple[str, str], system: str = SYSTEM) -> str:
     if not turns or turns[-1][0] != "user":
         raise ValueError(f"turns must end with one of the user, got {turns[-1:]}")
     lines = [("system", system), *turns]
-    said = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in lines)
-    return f"{said}<|im_start|>assistant\n"
+    text = "".join(f"<|im_start|>{who}\n{what}<|im_end|>\n" for who, what in lines)
+    return f"{text}<|im_start|>assistant\n"
 
 
 def _check_dtype(dtype: torch.dtype) -> None:

@@ -1,4 +1,4 @@
-"""Real pretrained models, in the book's own classes and in those of `transformers`.
+"""Pretrained models, in the book's own classes and in those of `transformers`.
 
 The latter need `transformers`, which the extra `attnbook[pretrained]` brings.
 """
@@ -24,7 +24,7 @@ from attnbook.weights.checkpoints import (
     bare_decoder,
     by_columns,
     check_names,
-    check_said,
+    check_values,
     fill,
     read,
     vocabulary,
@@ -56,7 +56,7 @@ SIZES = {
     "max_position_embeddings": "max_len",
     "type_vocab_size": "n_segments",
 }
-NAMES = {  # parts of a parameter's name in BERT's files, and what they are here, in this order
+NAMES = {  # parts of a parameter's name in BERT's files, and their names here, in this order
     "embeddings.word_embeddings": "stack.embedding",
     "embeddings.position_embeddings": "stack.positions.embedding",
     "embeddings.token_type_embeddings": "stack.segments",
@@ -80,7 +80,7 @@ NAMES = {  # parts of a parameter's name in BERT's files, and what they are here
     ".gamma": ".weight",  # of a norm, in old files
     ".beta": ".bias",
 }
-GPT_SIZES = {  # names in GPT-2's configuration, and their values where a file has none
+GPT_SIZES = {  # name in GPT-2's config.json: name here, default
     "n_embd": ("d_model", 768),
     "n_head": ("n_heads", 12),
     "n_layer": ("n_layers", 12),
@@ -110,13 +110,13 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
         tokens, segments = pack(tokenizer.vocab, [tokenizer.encode("We wash our cats.")], max_len=9)
         states = model(tokens, segments)
 
-    The family is what one code computes: vectors of tokens, segments and learned positions, norms
-    after each layer, the output matrix tied to the embedding. So are BERT of any size and language,
-    the models that were distilled into its layers (MiniLM, TinyBERT), and those for sentences.
+    All models of the family add embeddings of tokens, segments and learned positions, have norms
+    after each layer, and tie the output matrix to the embedding: BERT of any size and language,
+    models distilled from it (MiniLM, TinyBERT), and sentence encoders.
 
     Args:
-        folder: holds `config.json`, `model.safetensors` and `vocab.txt`; where a
-            `tokenizer_config.json` says so, capitals are kept.
+        folder: holds `config.json`, `model.safetensors` and `vocab.txt`; a `tokenizer_config.json`
+            may say that capitals are kept.
 
     Returns:
         The model, in evaluation mode, and the tokenizer. Heads that the files lack are None.
@@ -130,15 +130,15 @@ def load_bert(folder: str | Path) -> tuple[Bert, WordPiece]:
     In other libraries: `BertForPreTraining.from_pretrained` of `transformers`.
     """
     folder = Path(folder)
-    said = read(folder, "model.safetensors", "vocab.txt")
-    config = _bert_config(said)
+    hf_config = read(folder, "model.safetensors", "vocab.txt")
+    config = _bert_config(hf_config)
     more = folder / "tokenizer_config.json"
     options = json.loads(more.read_text("utf-8")) if more.is_file() else {}
     lowercase = options.get("do_lower_case", True)
     tokenizer = WordPiece.load(folder / "vocab.txt", lowercase=lowercase)
-    if len(tokenizer.vocab) != said["vocab_size"]:
-        wanted, came = said["vocab_size"], len(tokenizer.vocab)
-        raise ValueError(f"vocab.txt must hold vocab_size = {wanted} tokens, got {came}")
+    if len(tokenizer.vocab) != hf_config["vocab_size"]:
+        expected, actual = hf_config["vocab_size"], len(tokenizer.vocab)
+        raise ValueError(f"vocab.txt must hold vocab_size = {expected} tokens, got {actual}")
     model = Bert(tokenizer.vocab, config)
     weights = _renamed(load_file(folder / "model.safetensors"))
     for head in ("pooler", "words", "next_sentence"):
@@ -154,39 +154,39 @@ def load_gpt2(folder: str | Path) -> TransformerDecoder:
         prompt = torch.tensor([tokenizer.encode("We wash our")])
         print(tokenizer.decode(model.generate(prompt, max_len=9).tokens[0]))
 
-    The family is what one code computes: vectors of tokens and learned positions, norms before each
-    layer and after the last block, queries, keys and values from one matrix. So are GPT-2 of any
-    size and language, and the models that were distilled into its layers.
+    All models of the family add embeddings of tokens and learned positions, have norms before each
+    layer and after the last block, and map to queries, keys and values by one matrix: GPT-2 of any
+    size and language, and models distilled from it.
 
     Args:
-        folder: holds `config.json` and `model.safetensors`; the tokens are called as in
-            `vocab.json`, or where there is none "<0>", "<1>", ...
+        folder: holds `config.json` and `model.safetensors`. The tokens are named by `vocab.json`,
+            or "<0>", "<1>", ... without such a file.
 
     Returns:
-        The model, in evaluation mode. Where the configuration divides scores otherwise than by the
-        root of d_head, its queries are multiplied instead.
+        The model, in evaluation mode. If the configuration scales scores by anything other than
+        1 / sqrt(d_head), the query weights are rescaled instead.
 
     Raises:
-        ValueError: if a file is missing, the configuration is of another family or asks for what
-            the decoder has not, or a parameter is missing, unknown or of another shape.
+        ValueError: if a file is missing, the configuration is of another family or needs something
+            that the decoder lacks, or a parameter is missing, unknown or of another shape.
 
     Source: Radford et al. 2019, section 2.3.
 
-    In other libraries: `GPT2LMHeadModel.from_pretrained` of `transformers`. It drops attention
-    weights in training, too; this model does not.
+    In other libraries: `GPT2LMHeadModel.from_pretrained` of `transformers`. It also applies
+    dropout to attention weights; this model does not.
     """
     folder = Path(folder)
-    said = read(folder, "model.safetensors")
-    check_said(said, model_type=("gpt2", None), add_cross_attention=(False, False))
-    options = {ours: said.get(theirs, value) for theirs, (ours, value) in GPT_SIZES.items()}
-    options["activation"] = activation(said, "activation_function", "gelu_new")
+    hf_config = read(folder, "model.safetensors")
+    check_values(hf_config, model_type=("gpt2", None), add_cross_attention=(False, False))
+    options = {ours: hf_config.get(theirs, value) for theirs, (ours, value) in GPT_SIZES.items()}
+    options["activation"] = activation(hf_config, "activation_function", "gelu_new")
     options["d_ff"] = options["d_ff"] or 4 * options["d_model"]
     config = replace(GPT_2, **options)
-    model = bare_decoder(vocabulary(folder, said.get("vocab_size", 50257), said), config)
+    model = bare_decoder(vocabulary(folder, hf_config.get("vocab_size", 50257), hf_config), config)
     weights = _gpt_renamed(load_file(folder / "model.safetensors"), config)
     for layer in range(config.n_layers):
-        scale = 1.0 if said.get("scale_attn_weights", True) else config.head_size**0.5
-        scale /= layer + 1 if said.get("scale_attn_by_inverse_layer_idx", False) else 1
+        scale = 1.0 if hf_config.get("scale_attn_weights", True) else config.head_size**0.5
+        scale /= layer + 1 if hf_config.get("scale_attn_by_inverse_layer_idx", False) else 1
         for kind in ("weight", "bias"):
             if (name := f"stack.blocks.{layer}.attention.q.{kind}") in weights:
                 weights[name] = weights[name] * scale
@@ -194,11 +194,11 @@ def load_gpt2(folder: str | Path) -> TransformerDecoder:
 
 
 def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
-    """Parameters by our names. GPT-2 stores its maps transposed, and three of them as one."""
+    """Parameters by the names of this package; GPT-2 stores matrices transposed, q, k, v as one."""
     ours = {}
     for name, weight in weights.items():
         name, weight = name.removeprefix("transformer."), weight.float()
-        if name.endswith((".attn.bias", ".attn.masked_bias")):  # the causal mask, in old files
+        if name.endswith((".attn.bias", ".attn.masked_bias")):  # old files store the causal mask
             continue
         if name == "lm_head.weight":
             name = TIED if config.tied else "head.weight"
@@ -215,39 +215,39 @@ def _gpt_renamed(weights: dict[str, Tensor], config: TransformerConfig) -> dict[
     return without_tied(ours)
 
 
-def _bert_config(said: dict[str, Any]) -> TransformerConfig:
-    """Our configuration for what a `config.json` says."""
-    check_said(
-        said,
+def _bert_config(hf_config: dict[str, Any]) -> TransformerConfig:
+    """The `TransformerConfig` for a `config.json`."""
+    check_values(
+        hf_config,
         model_type=("bert", None),
         position_embedding_type=("absolute", "absolute"),
         is_decoder=(False, False),
     )
-    check_names(said, *SIZES, "vocab_size", "hidden_act")
-    options: dict[str, Any] = {ours: said[theirs] for theirs, ours in SIZES.items()}
-    options["activation"] = activation(said, "hidden_act")
-    options["norm_eps"] = said.get("layer_norm_eps", BERT.norm_eps)
-    options["dropout"] = said.get("hidden_dropout_prob", BERT.dropout)
+    check_names(hf_config, *SIZES, "vocab_size", "hidden_act")
+    options: dict[str, Any] = {ours: hf_config[theirs] for theirs, ours in SIZES.items()}
+    options["activation"] = activation(hf_config, "hidden_act")
+    options["norm_eps"] = hf_config.get("layer_norm_eps", BERT.norm_eps)
+    options["dropout"] = hf_config.get("hidden_dropout_prob", BERT.dropout)
     return replace(BERT, **options)
 
 
 def _renamed(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Parameters by our names."""
+    """Parameters by the names of this package."""
     ours = {}
     for name, weight in weights.items():
         name = name.removeprefix("bert.")
         for theirs, new in NAMES.items():
             name = name.replace(theirs, new)
         ours[name] = weight.float()
-    ours.pop("embeddings.position_ids", None)  # 0, 1, .. in old files
+    ours.pop("embeddings.position_ids", None)  # old files store 0, 1, ..
     return without_tied(ours)
 
 
 def sotu_bert() -> tuple[Bert, WordPiece]:
-    """The book's own BERT and its tokenizer: a million parameters, taught on presidents' speeches.
+    """The book's own BERT and its tokenizer: a million parameters, trained on the speeches.
 
-    It never read the years that end in 5. `int8.said(SOTU_BERT)` tells what made it and its scores;
-    `make bert` makes it again.
+    It never read the years that end in 5. `int8.metadata(SOTU_BERT)` has its training settings and
+    scores; `make bert` trains it again.
 
     Returns:
         The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
@@ -256,10 +256,10 @@ def sotu_bert() -> tuple[Bert, WordPiece]:
 
 
 def sotu_gpt() -> tuple[TransformerDecoder, BytePair]:
-    """The book's own GPT and its tokenizer, taught on presidents' speeches.
+    """The book's own GPT and its tokenizer, trained on presidents' speeches.
 
-    It never read the years that end in 5. `int8.said(SOTU_GPT)` tells what made it and its scores;
-    `make gpt` makes it again.
+    It never read the years that end in 5. `int8.metadata(SOTU_GPT)` has its training settings and
+    scores; `make gpt` trains it again.
 
     Returns:
         The model, in evaluation mode, its weights rounded to 8 bits, and the tokenizer.
@@ -275,12 +275,12 @@ def minilm() -> tuple[Any, Any]:
             model(**batch)
 
     `weights` then has a tensor `[batch head query key]` for each layer, as
-    `weights["encoder.layer.0.attention.self"]`. Padding is attended by nobody:
-    `batch["attention_mask"]` is 0 there.
+    `weights["encoder.layer.0.attention.self"]`. No token attends to padding, where
+    `batch["attention_mask"]` is 0.
 
     Returns:
-        The model, a `BertModel` in evaluation mode which computes its attention step by step, as
-        the default would give no weights, and the tokenizer, a `BertTokenizer`.
+        The model, a `BertModel` in evaluation mode, and the tokenizer, a `BertTokenizer`. The model
+        uses "eager" attention, since the default implementation returns no weights.
 
     Raises:
         ImportError: if `transformers` is missing.
@@ -314,8 +314,8 @@ def _transformers() -> ModuleType:
 def copy_bert_attention(layer: Any) -> MultiHeadAttention:
     """The book's own attention with the weights of a BERT layer.
 
-    For input x `[batch token d_model]` of the layer it gives the layer's attention weights, and
-    what the layer then adds to x and normalizes.
+    For a layer's input x `[batch token d_model]` it computes the layer's attention weights, and the
+    output that the layer then adds to x and normalises.
 
     Args:
         layer: a `BertLayer` of `transformers`, as `model.encoder.layer[0]`. Its `query`, `key`,

@@ -1,4 +1,4 @@
-"""Text to tokens and back: words cut into pieces by WordPiece and BytePair, and Characters."""
+"""Tokenizers, from text to token ids and back: WordPiece, BytePair and Characters."""
 
 from attnbook.text.tokenizers.bytepair import BytePair, stream, whole_words
 from attnbook.text.tokenizers.characters import Characters

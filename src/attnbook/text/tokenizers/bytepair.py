@@ -1,4 +1,4 @@
-"""BytePair: GPT-2's tokenizer, whose letters are bytes, so that no text is unknown."""
+"""BytePair: GPT-2's tokenizer, which works on bytes, so that no text is unknown."""
 
 import json
 from collections import Counter
@@ -29,12 +29,16 @@ WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs af
 DIGIT = regex.compile(  # the same, but each digit stands alone
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
-ENDS = regex.compile(r"(?r)(?<=\S)(?=\s)")  # places where a word surely ends, the last one first
-LONE = regex.compile("[\ud800-\udc7f\udd00-\udfff]")  # half a character, and no byte either
+ENDS = regex.compile(
+    r"(?r)(?<=\S)(?=\s)"
+)  # places where a word certainly ends, from the last one back
+LONE = regex.compile(
+    "[\ud800-\udc7f\udd00-\udfff]"
+)  # surrogates that are not `surrogateescape` bytes
 FILES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 HEADER = "#version: 0.2"
 
-# How a byte is written: as its character in Latin-1 where that is seen, else as one from Ā on.
+# A byte is written as its Latin-1 character if that is printable, otherwise as one from Ā on.
 _SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _HIDDEN = [byte for byte in range(256) if byte not in _SEEN]
 LETTERS = dict(zip((*_SEEN, *_HIDDEN), map(chr, (*_SEEN, *range(256, 324))), strict=True))
@@ -42,27 +46,27 @@ BYTES = {letter: byte for byte, letter in LETTERS.items()}
 
 
 class BytePair:
-    """GPT-2's tokenizer: the bytes of a word, and pairs of pieces made one as training did.
+    """GPT-2's tokenizer: byte-pair encoding, which merges the bytes of a word into pieces.
 
         "Hello, tokenizers"   Hello , Ġtoken izers
 
-    A text is cut into words: an English ending such as "'s", or letters, digits or other signs,
-    each with the space before them; more white space stands alone. A word is written as the bytes
-    of its UTF-8. Of all pairs of neighbours, that which comes first in `merges` becomes one piece,
-    again and again. Each of the 256 bytes is a token, so that there is no unknown text, and
-    `decode_bytes` gives back every byte: unless the tokenizer is lossy.
+    A text is split into words: an English ending such as "'s", or letters, digits or other signs,
+    each with the space before them; further white space is a word of its own. A word begins as the
+    bytes of its UTF-8. Of all pairs of neighbouring pieces, the pair that comes first in `merges`
+    is merged, until no pair can be. Each of the 256 bytes is a token, so that no text is unknown
+    and `decode_bytes` gives back every byte, unless the tokenizer is lossy.
 
-    Tokens are written in letters that can be seen, as in GPT-2's files: a space is Ġ, a new line Ċ.
+    Tokens are written with printable characters, as in GPT-2's files: a space is Ġ, a new line Ċ.
 
     Args:
         merges: pairs of pieces in the order in which they were learnt.
-        special: tokens that no text makes.
-        tokens: all tokens in the order of their ids. None: the bytes by their letters, what the
-            merges make, the special ones.
-        pad, bos, eos: which special tokens are padding, start and end. None: the first.
-        digits: whether each digit is a word of its own, without the space before it.
-        lossy: whether `tokens` may lack bytes. Such a byte is left out of every text, and those
-            beside it stand side by side.
+        special: tokens that merging never produces, as the end of a text.
+        tokens: all tokens in the order of their ids. None: the bytes by their characters, the
+            merged pieces, the special tokens.
+        pad, bos, eos: which special tokens are padding, start and end. None: the first one.
+        digits: whether each digit is a word of its own, apart from the space before it.
+        lossy: whether `tokens` may lack bytes. A missing byte is dropped from every text, and its
+            neighbours become neighbours.
 
     Attributes:
         vocab: the `Vocabulary`.
@@ -71,9 +75,9 @@ class BytePair:
         digits: as given.
 
     Raises:
-        ValueError: if a merge occurs twice or joins what is no token yet, there is no special token
-            or a merge makes it, `tokens` are others than those or lack a byte, or padding, start or
-            end is not special.
+        ValueError: if a merge occurs twice or joins pieces that are not tokens yet, if there is no
+            special token or merging produces one, if `tokens` has other tokens or lacks a byte, or
+            if padding, start or end is not special.
 
     Source: Sennrich et al. 2016, section 3.2; Radford et al. 2019, section 2.2. Single digits:
     Touvron et al. 2023, section 2.1.
@@ -132,19 +136,18 @@ class BytePair:
         self._known = Table[str, list[int]](self._pieces)
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, before they are cut into pieces; joined they are the text."""
+        """The words of a text, before they become pieces; concatenated, they give the text."""
         return self._word.findall(text)
 
     def encode(self, text: str | bytes, *, special: bool = False) -> list[int]:
         """Token ids of a text.
 
         Args:
-            text: may also be bytes, of which some are no UTF-8; in a string such a byte is what
-                Python's `surrogateescape` makes of it. Half a character of UTF-16 that is no such
-                byte counts as U+FFFD.
-            special: whether special tokens that are written in the text are taken as such, as
-                where they stand between the documents of a file. Else they are words like others,
-                so that no text can give orders.
+            text: a string or bytes, which need not be valid UTF-8. In a string, an invalid byte is
+                written as by Python's `surrogateescape`; other lone surrogates become U+FFFD.
+            special: whether special tokens written in the text are recognised, as between the
+                documents of a file. Otherwise they are ordinary text, so that a user's text cannot
+                contain control tokens.
         """
         if isinstance(text, bytes):
             text = text.decode("utf-8", "surrogateescape")
@@ -158,10 +161,10 @@ class BytePair:
         return list(chain.from_iterable(map(self._known.__getitem__, self.words(text))))
 
     def encode_iterable(self, parts: Iterable[str], *, special: bool = False) -> Iterator[int]:
-        """Token ids of a text that comes in parts, those of the whole text, one after another.
+        """Token ids of a text that comes in parts, the same as those of the whole text.
 
         Args:
-            parts: of any sizes, cut anywhere; read as the ids are asked for.
+            parts: of any sizes, cut anywhere; they are read lazily.
             special: as for `encode`.
         """
         for part in whole_words(parts, self._names() if special else ()):
@@ -171,7 +174,7 @@ class BytePair:
         return [self.vocab.tokens[i] for i in self.special]
 
     def _pieces(self, word: str) -> list[int]:
-        """Ids of a word. A piece that joined the one before it is -1 from then on."""
+        """Token ids of a word; a piece that was merged into the one before it is -1 meanwhile."""
         ids = [i for byte in _utf8(word) if (i := self._byte[byte]) is not None]
         after, before = list(range(1, len(ids) + 1)), list(range(-1, len(ids)))
         ids.append(-1)
@@ -183,7 +186,7 @@ class BytePair:
             *best, i = heappop(heap)
             j = after[i]
             if self._ranks.get((ids[i], ids[j])) != tuple(best):
-                continue  # one of the two has joined another meanwhile
+                continue  # one of the two has been merged since
             ids[i], ids[j] = best[1], -1
             after[i], before[after[j]] = after[j], i
             for first, second in ((before[i], i), (i, after[i])):
@@ -198,14 +201,14 @@ class BytePair:
 
         Args:
             ids: `[token]`.
-            special: whether special tokens are written too, by their names.
+            special: whether special tokens are written, too.
         """
         check_flags(special=special)
         shown = dict(zip(self.special, map(_utf8, self._names()), strict=True)) if special else {}
         return b"".join(shown.get(i, self._bytes[i]) for i in as_ids(ids, len(self.vocab)))
 
     def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
-        """The text of tokens, as `decode_bytes` gives it; what is no UTF-8 becomes U+FFFD."""
+        """The text of tokens, decoded from `decode_bytes`; invalid UTF-8 becomes U+FFFD."""
         return self.decode_bytes(ids, special=special).decode("utf-8", "replace")
 
     @classmethod
@@ -218,17 +221,17 @@ class BytePair:
         min_count: int = 2,
         digits: bool = False,
     ) -> "BytePair":
-        """Learn the merges of some texts, which need not fit into memory: their words do.
+        """Learn merges from texts, which need not fit into memory; their distinct words must.
 
-        The two pieces that stand side by side most often become one; of two pairs that are as
-        frequent, that of the smaller ids. That is repeated until there are `vocab_size` tokens.
+        The most frequent pair of neighbouring pieces is merged; between equally frequent pairs, the
+        one with the smaller ids. This is repeated until there are `vocab_size` tokens.
 
         Args:
-            texts: read once, as `stream` gives those of a file.
-            vocab_size: number of tokens, with 256 bytes and the special ones.
-            special: as for the class. Where one is written in a text, the text ends there and
-                another begins, and it is not learnt from.
-            min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
+            texts: read once; `stream` reads a file in parts.
+            vocab_size: number of tokens, including the 256 bytes and the special ones.
+            special: as for the class. A special token written in a text separates two texts, and is
+                not learnt from.
+            min_count: rarer pairs are not merged, so that there may be fewer tokens.
             digits: as for the class.
 
         Raises:
@@ -276,16 +279,16 @@ class BytePair:
 
     @classmethod
     def load(cls, folder: str | Path, **options: Any) -> "BytePair":
-        """Read GPT-2's two files from a folder: `vocab.json` and `merges.txt`, or by old names.
+        """Read GPT-2's two files from a folder: `vocab.json` and `merges.txt`, or their old names.
 
-        What is neither a byte nor merged is special; of several the first id comes first.
+        Tokens that are neither bytes nor merged are special, in the order of their ids.
 
         Args:
             folder: as `save` writes it.
-            options: `pad`, `bos`, `eos`, `digits` and `lossy`, of which the files do not tell.
+            options: `pad`, `bos`, `eos`, `digits` and `lossy`, which the files do not hold.
 
         Raises:
-            ValueError: if a file is missing, ids are not 0, 1, .., or as the class does.
+            ValueError: if a file is missing or ids are not 0, 1, .., and for the class's reasons.
         """
         for names in FILES:
             vocab, merged = (Path(folder, name) for name in names)
@@ -314,10 +317,10 @@ def _utf8(word: str) -> bytes:
 
 
 def split_special(text: str, special: Iterable[str]) -> list[str]:
-    """A text cut at special tokens: text, token, text, and so on; of two tokens the longer one.
+    """Split a text at special tokens: text, token, text, ...; the longest token wins.
 
     Args:
-        text: with tokens in it, or without.
+        text: may contain special tokens.
         special: the tokens, at least one.
     """
     check_text(text=text)
@@ -328,11 +331,11 @@ def split_special(text: str, special: Iterable[str]) -> list[str]:
 def stream(path: str | Path, size: int = 1 << 20, special: Iterable[str] = ()) -> Iterator[str]:
     """The text of a file in parts, as `whole_words` cuts them.
 
-    A byte that is no UTF-8 becomes what `BytePair.encode` takes for it.
+    Bytes that are not valid UTF-8 are decoded by `surrogateescape`, as `BytePair.encode` expects.
 
     Args:
-        path: of a file of UTF-8.
-        size: characters that are read at once.
+        path: of a UTF-8 file.
+        size: number of characters to read at once.
         special: as for `whole_words`.
     """
     check_whole(1, size=size)
@@ -343,18 +346,20 @@ def stream(path: str | Path, size: int = 1 << 20, special: Iterable[str] = ()) -
 def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[str]:
     """The parts of a text, cut anew: only where a word ends before white space.
 
-    So the words of the parts, one after another, are those of the whole text. A text without white
-    space is one word, and comes whole.
+    The words of the new parts are therefore the words of the whole text. A text without white space
+    is one word, and one part.
 
     Args:
         parts: of any sizes.
-        special: tokens that are not cut, even where there is white space in them.
+        special: tokens that are not cut, even if they contain white space.
     """
     check_texts(special=special)
     spaced = [token for token in special if regex.search(r"\s", token)]
-    ahead = max(map(len, spaced), default=1) - 1  # characters that may show a place to be in one
-    done, rest = list[str](), ""  # `done` has no place to cut
-    judged = 0  # before it, `rest` has none either
+    ahead = (
+        max(map(len, spaced), default=1) - 1
+    )  # lookahead that shows whether a place is inside one
+    done, rest = list[str](), ""  # there is no place to cut in `done`
+    judged = 0  # nor in `rest` before this place
     for part in parts:
         rest += part
         for place in ENDS.finditer(rest, judged, max(judged, len(rest) - ahead)):
@@ -372,7 +377,7 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
 
 
 def _inside(text: str, place: int, tokens: list[str]) -> bool:
-    """Whether one of the tokens begins before a place of a text and ends after it."""
+    """Whether a token begins before a place in a text and ends after it."""
     return any(
         token in text[max(0, place - len(token) + 1) : place + len(token) - 1] for token in tokens
     )

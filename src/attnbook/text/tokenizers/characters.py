@@ -20,16 +20,16 @@ class Characters:
     """Each character is a token.
 
     Args:
-        alphabet: the characters, in the order of their ids. Is U+FFFD among them, it stands for all
-            others.
-        special: a token that no text makes: padding, start and end. It has the last id.
+        alphabet: the characters, in the order of their ids. U+FFFD, if it is among them, stands for
+            all other characters.
+        special: the one special token: padding, start and end. It has the last id.
 
     Attributes:
         vocab: the `Vocabulary`.
-        special: the id of the special token, as one of one.
+        special: the id of the special token, in a tuple.
 
     Raises:
-        ValueError: if a token of the alphabet is no single character, or comes twice.
+        ValueError: if a token of the alphabet is not a single character, or occurs twice.
     """
 
     def __init__(self, alphabet: Iterable[str], special: str = END):
@@ -47,10 +47,10 @@ class Characters:
 
         Args:
             text: of any length.
-            special: whether the special token, where the text has it, is taken as such.
+            special: whether the special token is recognised in the text.
 
         Raises:
-            ValueError: if a character is not in the alphabet, nor U+FFFD, which would stand for it.
+            ValueError: if a character is not in the alphabet, and U+FFFD is not, either.
         """
         check_text(text=text)
         check_flags(special=special)
@@ -70,7 +70,7 @@ class Characters:
         return [self._ids.get(c, unknown) for c in text]
 
     def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
-        """The text of tokens; `special`: with the special one."""
+        """The text of tokens; `special`: whether to write the special token, too."""
         check_flags(special=special)
         hidden = () if special else self.special
         tokens = self.vocab.tokens
@@ -78,12 +78,12 @@ class Characters:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None) -> "Characters":
-        """The characters of some texts, by their codes.
+        """A tokenizer for the characters of the texts, in the order of their code points.
 
         Args:
-            texts: read once. Where the special token is written in one, it is left out.
+            texts: read once. The special token, where a text contains it, is left out.
             vocab_size: number of tokens: U+FFFD, the special one, and the most frequent characters.
-                None: all characters, without U+FFFD unless it is there.
+                None: all characters; U+FFFD only if a text contains it.
 
         Raises:
             ValueError: if texts is one string, or `vocab_size` is below 3.
@@ -109,10 +109,10 @@ class Characters:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Characters":
-        """Read what `save` wrote.
+        """Read a tokenizer that `save` wrote.
 
         Raises:
-            ValueError: if there is no such file, or as the class does.
+            ValueError: if there is no such file, and for the class's reasons.
         """
         path = Path(folder, FILE)
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""What two tokenizers share: pairs of pieces become one, the most frequent first."""
+"""Byte-pair encoding, which two tokenizers share: the most frequent pairs are merged first."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 class Table(dict[Key, Value]):
-    """What a rule makes of each key, asked once; forgotten when there are too many keys."""
+    """A cache of a function's values; emptied when it has too many keys."""
 
     def __init__(self, rule: Callable[[Key], Value], most: int = 2_000_000):
         super().__init__()
@@ -31,17 +31,16 @@ def merges(
     min_count: int,
     join: Callable[[Piece, Piece], Piece],
 ) -> Iterator[tuple[tuple[Piece, Piece], Piece]]:
-    """The most frequent pairs, one after another, each with the piece that it makes.
+    """The most frequent pairs, one after another, each with the merged piece.
 
-    Of two pairs that are as frequent the smaller one comes first. Only words that hold a merged
-    pair are counted again. The heap keeps old counts of pairs, too; they are recognised when they
-    come up.
+    Between equally frequent pairs, the smaller one comes first. Only words that contain a merged
+    pair are counted again. The heap also keeps outdated counts, which are skipped when popped.
 
     Args:
         words: the pieces of each word; they are merged in place.
-        often: how often each word occurs.
-        min_count: a pair that is rarer is no more given.
-        join: the piece that two make.
+        often: the frequency of each word.
+        min_count: pairs rarer than this are not merged.
+        join: makes the merged piece of two pieces.
     """
     pairs = Counter[tuple[Piece, Piece]]()
     where: defaultdict[tuple[Piece, Piece], set[int]] = defaultdict(set)
@@ -73,7 +72,7 @@ def merges(
 def _joined(
     word: list[Piece], pair: tuple[Piece, Piece], piece: Piece
 ) -> tuple[list[Piece], list[int]]:
-    """The pieces of a word with a pair made one, from the left, and where that was done."""
+    """The pieces of a word after merging a pair from the left, and the places of the merges."""
     (first, second), new, made = pair, [], []
     for part in word:
         if part == second and new and new[-1] == first:
@@ -87,7 +86,7 @@ def _joined(
 def _changes(
     word: list[Piece], made: list[int], pair: tuple[Piece, Piece], piece: Piece
 ) -> Iterator[tuple[tuple[Piece, Piece], int]]:
-    """The pairs that went where pieces were made, each with -1, and those that came, with 1."""
+    """Changes of pair counts by the merges: (old pair, -1) and (new pair, 1)."""
     (first, second), last = pair, -2
     for k in made:
         if k:

@@ -14,8 +14,8 @@ from attnbook.text.tokenizers.merging import Table, merges
 from attnbook.text.vocabulary import Vocabulary, as_ids
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-MORE = "##"  # begins a piece that continues a word
-LONGEST = 100  # characters of a word that is cut into pieces; a longer one is unknown
+MORE = "##"  # prefix of a piece that continues a word
+LONGEST = 100  # characters; a longer word is unknown
 IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -29,7 +29,7 @@ IDEOGRAPHS = (
 
 
 def _clean(code: int) -> str:
-    """Control characters go, white space becomes a space, an ideograph stands alone."""
+    """Drop control characters, turn white space into a space, separate an ideograph."""
     c = chr(code)
     if c in "\t\n\r":
         return " "
@@ -41,13 +41,13 @@ def _clean(code: int) -> str:
 
 
 def _lower(code: int) -> str:
-    """Small, and gone if it is an accent."""
+    """The lowercase character, or "" for an accent."""
     c = chr(code)
     return "" if unicodedata.category(c) == "Mn" else c.lower()
 
 
 def _split(code: int) -> str:
-    """Punctuation stands alone."""
+    """Separate punctuation by spaces."""
     c = chr(code)
     sign = c.isascii() and c.isprintable() and not c.isalnum() and c != " "
     return f" {c} " if sign or unicodedata.category(c).startswith("P") else c
@@ -57,22 +57,22 @@ CLEAN, LOWER, SPLIT = (Table[int, str](rule) for rule in (_clean, _lower, _split
 
 
 class WordPiece:
-    """BERT's tokenizer: a known word is one token, another is cut into known pieces.
+    """BERT's tokenizer: a known word is one token, others are split into known pieces.
 
         "Unaffordable taxes!"   un ##afford ##able taxes !
 
-    A text is first normalised: control characters go, and where `lowercase` is on, capitals become
-    small and accents go. White space, every punctuation mark and every Chinese character separate
-    words. From the left, the longest piece in the vocabulary is taken, again and again; all but a
-    word's first begin with `##`. A word that can't be cut so, or has more than 100 characters, is
-    `[UNK]`.
+    A text is first normalised: control characters are removed and, with `lowercase`, capitals
+    become lowercase and accents are removed. White space, punctuation marks and Chinese characters
+    separate words. A word is split from the left, always by the longest piece in the vocabulary;
+    all but its first piece begin with `##`. A word that cannot be split so, or that has more than
+    100 characters, is `[UNK]`.
 
-    A text has no special tokens: "[MASK]" in it is three words. They are put in by id.
+    Special tokens are never recognised in a text: "[MASK]" in it is three words. Insert their ids.
 
     Args:
         tokens: all tokens in the order of their ids: the five special ones, `[PAD]`, `[UNK]`,
             `[CLS]`, `[SEP]` and `[MASK]`, anywhere among them, and at least one more.
-        lowercase: whether capitals and accents are given up.
+        lowercase: whether capitals become lowercase and accents are removed.
 
     Attributes:
         vocab: the `Vocabulary`, with `[PAD]`, `[CLS]` and `[SEP]` as padding, start and end.
@@ -80,10 +80,10 @@ class WordPiece:
         special: the ids of all five special tokens.
 
     Raises:
-        ValueError: if a token occurs twice or is no string, or tokens lack one of those.
+        ValueError: if a token occurs twice or is not a string, or a special token is missing.
 
-    Source: Schuster and Nakajima 2012; Wu et al. 2016, section 4.1; normalised and cut as in the
-    code of Devlin et al. 2019.
+    Source: Schuster and Nakajima 2012; Wu et al. 2016, section 4.1; normalised and split as in
+    the code of Devlin et al. 2019.
 
     In other libraries: `BertWordPieceTokenizer` of `tokenizers`, `BertTokenizer` of `transformers`.
     Characters that Unicode has added since 2015 may be punctuation here and a letter there.
@@ -108,11 +108,11 @@ class WordPiece:
         self._known = Table[str, list[int]](self._pieces)
 
     def words(self, text: str) -> list[str]:
-        """The normalised words of a text, before they are cut into pieces."""
+        """The normalised words of a text, before they are split into pieces."""
         return _words(text, self.lowercase)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, without special tokens but `[UNK]`."""
+        """Token ids of a text, without special tokens except `[UNK]`."""
         return list(chain.from_iterable(map(self._known.__getitem__, self.words(text))))
 
     def _pieces(self, word: str) -> list[int]:
@@ -129,11 +129,11 @@ class WordPiece:
         return ids or [self.unk]
 
     def decode(self, ids: Iterable[int] | Int[Tensor, " token"], *, special: bool = False) -> str:
-        """Words with spaces between them, pieces joined.
+        """The text of tokens: pieces joined to words, with spaces between the words.
 
         Args:
             ids: `[token]`.
-            special: whether `[PAD]`, `[CLS]` and `[SEP]` are written too.
+            special: whether `[PAD]`, `[CLS]` and `[SEP]` are written, too.
         """
         check_flags(special=special)
         hidden = () if special else (self.vocab.pad, self.vocab.bos, self.vocab.eos)
@@ -149,28 +149,28 @@ class WordPiece:
         lowercase: bool = True,
         min_count: int = 2,
     ) -> "WordPiece":
-        """Learn the pieces of some texts.
+        """Learn pieces from texts.
 
-        At first each character is a piece. The two pieces that stand side by side most often become
-        one; of two pairs that are as frequent, the first in the order of characters. That is
-        repeated until there are `vocab_size` tokens.
+        At first each character is a piece. The most frequent pair of neighbouring pieces is merged;
+        between equally frequent pairs, the one that sorts first. This is repeated until there are
+        `vocab_size` tokens.
 
         Args:
             texts: read once.
-            vocab_size: number of tokens, with the special ones and every character.
+            vocab_size: number of tokens, including the special ones and every character.
             lowercase: as for the class.
-            min_count: a pair that is rarer makes no piece, so that there may be fewer tokens.
+            min_count: rarer pairs are not merged, so that there may be fewer tokens.
 
         Raises:
-            ValueError: if texts is one string, a number is below 1, there is no word in the texts,
-                or their characters and the special tokens are more than `vocab_size`.
+            ValueError: if texts is one string, a number is below 1, the texts have no words, or
+                there are more characters and special tokens than `vocab_size`.
 
         Source: Sennrich et al. 2016, algorithm 1 (byte-pair encoding). Schuster and Nakajima 2012
         choose the pair that makes the texts most likely; the code that made BERT's vocabulary was
         not published.
 
-        In other libraries: the trainer of `tokenizers` counts pairs, too, but not in the same order
-        where some are equally frequent, so that a few pieces differ.
+        In other libraries: the trainer of `tokenizers` also merges the most frequent pair, but
+        orders equally frequent pairs differently, so that a few pieces differ.
         """
         check_texts(texts=texts)
         check_flags(lowercase=lowercase)
@@ -195,7 +195,7 @@ class WordPiece:
         return cls(tokens, lowercase=lowercase)
 
     def save(self, path: str | Path) -> None:
-        """Write the tokens, one a line, as BERT's `vocab.txt`; `lowercase` is not in it."""
+        """Write BERT's `vocab.txt`, one token per line; it does not store `lowercase`."""
         Path(path).write_text("".join(f"{token}\n" for token in self.vocab.tokens), "utf-8")
 
     @classmethod
@@ -203,7 +203,7 @@ class WordPiece:
         """Read a `vocab.txt`.
 
         Raises:
-            ValueError: as the class does.
+            ValueError: as for the class.
         """
         tokens = Path(path).read_text("utf-8").removesuffix("\n").split("\n")
         return cls(tokens, lowercase=lowercase)

@@ -21,7 +21,7 @@ from attnbook.web._widget import (
 )
 
 MAX_SIDE = 128
-LEVELS = 65535  # a weight travels as a 16-bit count of 1/65535
+LEVELS = 65535  # a weight is stored as a 16-bit multiple of 1/65535
 TOLERANCE = 1e-3  # of a row's sum
 HALVES = (torch.bfloat16, torch.float16)
 AXES = ("axes", "a name and its labels for each leading dimension")
@@ -38,24 +38,24 @@ class AttentionHeatmap(Widget):
     choosing a query also shows the keys as text, weighted by its row.
 
     Args:
-        weights: `[..., query, key]`, numbers in 0..1; each row sums to 1 (within 1e-3 and what
-            bfloat16 or float16 rounds away), or is wholly zero: a query that may attend to
-            nothing. Leading dimensions become selectors. At most 128 x 128 a map and 1 MB in all.
-            Kept in 16 bits, so within 0.000008 of what was given; `widget.weights` gives the kept
-            values, which are the ones shown.
-        queries, keys: the tokens, one a row and one a column; any text, shown as text.
+        weights: `[..., query, key]`, numbers in 0..1; each row sums to 1 (within 1e-3 and the
+            rounding error of bfloat16 or float16), or is zero for a query that may attend to
+            nothing. Leading dimensions become selectors. At most 128 x 128 per map and 1 MB in all.
+            Weights are stored in 16 bits, with an error of at most 0.000008; `widget.weights` has
+            the stored values, which the widget shows.
+        queries, keys: the tokens of the rows and of the columns; any text.
         other: a second map to show beside the first under the same cursor (gold links, another
-            model): the shape of `weights`, or one `[query, key]` for all.
-        names: what the two maps are called.
+            model), of the shape of `weights`, or one `[query, key]` for all.
+        names: titles of the two maps.
         axes: `(name, labels)` for each leading dimension, as `[("layer", ["1", "2"])]`.
-        query_label, key_label, weight_label: what a row, a column and a cell stand for.
-        ordered: names of the axes whose positions are in order, as training steps are: each becomes
-            a slider that plays.
-        compare: the name of one axis, two of whose positions stand side by side; not with `other`.
-        index, against, query, key: what is on view at first; by default the first of each axis,
-            beside its second, and no cell chosen.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        query_label, key_label, weight_label: names of a row, a column and a cell.
+        ordered: names of ordered axes, such as training steps: each becomes a slider with a play
+            button.
+        compare: the name of an axis; two of its positions stand side by side. Not with `other`.
+        index, against, query, key: what is shown at first; by default the first position of
+            each axis, beside its second, and no chosen cell.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
         stretch: whether the deepest colour stands for the largest weight on view instead of 1, so
             that small weights can be told apart; the reader can switch it. No number changes.
 
@@ -318,13 +318,13 @@ def _kept(weights: np.ndarray, queries: list[str], axes: list[list[Any]], what: 
 def _slack(weights: np.ndarray, kept: np.ndarray) -> float:
     """How far a row's sum may be from 1.
 
-    A softmax in bfloat16 or float16 rounds each weight by half the spacing of its type's numbers
-    at most, and so the sum. Such weights are told by being numbers of that type, whatever they
-    came in since.
+    A softmax in bfloat16 or float16 rounds each weight by at most half the spacing of its numbers,
+    and the sum by as much. Such weights are recognised by their values, which that type represents
+    exactly, even after a conversion.
     """
     coarse = torch.finfo(torch.bfloat16).eps
     if np.array_equal(kept, weights):
-        # What a widget keeps can be given again: half a level a key on top of what it came with.
+        # A widget accepts its own stored weights: half a level per key more.
         return TOLERANCE + coarse + weights.shape[-1] / (2 * LEVELS)
     values = torch.from_numpy(weights)
     types = [kind for kind in HALVES if torch.equal(values.to(kind).double(), values)]

@@ -15,7 +15,7 @@ from attnbook.show.plots import INK, ROLES
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens, format_number, short
 from attnbook.web.softmax_temperature.widget import softmax
 
-DIGITS = 2  # decimals that are kept of x and of the weights
+DIGITS = 2  # stored decimals of x and of the matrices
 MOST = 9.99  # the largest number that fits a cell
 WORDS, WIDE = 6, 4  # most words, most numbers a vector
 INPUTS = ("x", "w_q", "w_k", "w_v")
@@ -36,30 +36,30 @@ class AttentionSheet(Widget):
         q, k, v = x W_Q, x W_K, x W_V
         scores = q k^T / sqrt(d_k),   weights = softmax(scores),   out = weights v
 
-    A cell that is touched shows the two vectors it came from, outlined, and its arithmetic. The
-    numbers of x and of the three matrices can be changed; all that follows from them changes too.
+    Touching a cell outlines the two vectors that it is computed from and shows its arithmetic. The
+    reader can change x and the three matrices; everything else is recomputed.
 
     Args:
-        x: `[word d]`, what each word is. At most 6 words and 4 numbers; two decimals are kept of
-            these and of the matrices, and everything else is computed from what is kept.
+        x: `[word d]`, the vector of each word. At most 6 words and 4 numbers. x and the matrices
+            are stored with two decimals; everything else is computed from the stored numbers.
         w_q, w_k: `[d d_k]`, of queries and keys; d_k is at most 4.
         w_v: `[d d_v]`, of values; d_v is at most 4.
         tokens: the words, as text.
-        mask: whether a word may look only at itself and at those before it, at the start.
-        root: whether scores are divided by the root of d_k, at the start.
-        words: what x is for other words, `{word: d numbers}`: the reader can put them in.
-        outputs: what each number of a value, and so of an output, stands for.
-        cell: the cell on view at the start, as "weights.3.2" (row, column), of `x`, `w_q`, `w_k`,
+        mask: whether, at the start, a word may attend only to itself and to earlier words.
+        root: whether, at the start, scores are divided by sqrt(d_k).
+        words: vectors of other words that the reader can insert, `{word: d numbers}`.
+        outputs: names of the numbers of a value, and so of an output.
+        cell: the cell shown at the start, as "weights.3.2" (row, column), of `x`, `w_q`, `w_k`,
             `w_v`, `q`, `k`, `v`, `scores`, `weights` or `out`; "": none.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `x`, `w_q`, `w_k`, `w_v`, `tokens`, `mask`, `root` and `cell` follow the reader where there is a
     kernel, and set what is shown.
 
     Raises:
-        ValueError: if a matrix is no full table of numbers of at most 9.99 in size, they do not
-            fit each other, or there are too many.
+        ValueError: if a matrix is not a full table of numbers in -9.99 .. 9.99, or sizes do not fit
+            each other or are too large.
 
     Source: Vaswani et al. 2017, section 3.2.1.
     """

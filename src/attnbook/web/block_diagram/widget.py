@@ -1,4 +1,4 @@
-"""BlockDiagram: the Transformer's blocks, and stored runs of models trained without one part."""
+"""BlockDiagram: the Transformer's blocks, with stored runs of models trained without one part."""
 
 import json
 from collections.abc import Mapping
@@ -26,24 +26,24 @@ RUNS = ("runs", "dicts, the whole model's first")
 
 
 class BlockDiagram(Widget):
-    """Encoder and decoder block as a diagram; each part is a switch to a model without it.
+    """A diagram of encoder and decoder blocks; each part is a switch to a model without it.
 
-    Switching a part off shows the run whose model was trained anew without it: its loss beside
-    the whole model's, how many translations are exactly right, and some of them. One part is off
-    at a time. A part without a run is drawn and is no switch.
+    Switching a part off shows the run of a model trained without it: its loss beside that of the
+    full model, the share of exactly right translations, and some of them. One part is off at a
+    time. A part without a run is drawn without a switch.
 
     Args:
-        runs: a dict for each run, the whole model's first:
-            `off`: `[]` for the whole model, else one of `PARTS`, as `["residual"]`.
-            `steps`: the training steps `[step]` at which the loss was taken, increasing.
+        runs: a dict for each run, that of the full model first:
+            `off`: `[]` for the full model, otherwise one of `PARTS`, as `["residual"]`.
+            `steps`: the training steps `[step]` at which the loss was measured, increasing.
             `loss`: `[step]`, or `[seed, step]`: then each seed is a thin line beside the mean.
-            `exact`: share of translations that are exactly right, one number a seed, 0..1.
-            `translations`: `[source, output, gold]`, each a text of words; the sources and their
-            gold translations are the same in every run.
+            `exact`: share of exactly right translations in 0..1, one number for each seed.
+            `translations`: `[source, output, gold]`, three texts; sources and gold translations are
+            the same in every run.
         norm: where the layer norm is drawn: "pre", before a sublayer, or "post", after adding.
-        n_heads, n_layers: numbers to write into the diagram.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        n_heads, n_layers: numbers written into the diagram.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `off` (the part left out, "" for none) follows the reader where there is a kernel, and sets
     what is shown. Losses are kept to four digits.
@@ -110,11 +110,11 @@ class BlockDiagram(Widget):
         return json.dumps([self.runs, self.norm, self.n_heads, self.n_layers]).encode()
 
     def parts(self) -> list[str]:
-        """The parts that a run leaves out, in the order of the runs."""
+        """The parts that the runs leave out, in the order of the runs."""
         return [part for run in self.runs for part in run["off"]]
 
     def run(self) -> dict[str, Any]:
-        """The run on view."""
+        """The run that is shown."""
         return next(run for run in self.runs if run["off"] == ([self.off] if self.off else []))
 
     def summary(self) -> str:
@@ -147,7 +147,7 @@ def _without(part: str) -> str:
 
 
 def _checked(runs: list[Any]) -> list[dict[str, Any]]:
-    """The runs as the widget keeps them, if they are of one whole model and single removals."""
+    """The runs in stored form, after a check: one full model, and models without one part."""
     if not runs:
         raise WidgetError(f"runs must be a list of {RUNS[1]}, not []")
     kept = [_checked_run(run, n) for n, run in enumerate(runs)]

@@ -1,4 +1,4 @@
-"""CostCalculator: what writing one token takes, by the sizes of a model and a machine's speeds."""
+"""CostCalculator: the cost of generating one token, by model size and machine speed."""
 
 import json
 import math
@@ -23,7 +23,7 @@ POINT |= {"seconds": float}
 
 
 def scaled(x: float | int, units: Sequence[str]) -> str:
-    """Three digits and a unit, as the widget writes them; units grow a thousandfold."""
+    """Three significant digits and a unit; each unit is a thousand of the one before."""
     n = 0
     while n < len(units) - 1 and x >= 999.5:
         x, n = x / 1000, n + 1
@@ -34,28 +34,28 @@ def scaled(x: float | int, units: Sequence[str]) -> str:
 
 
 def timed(x: float | int) -> str:
-    """Seconds with a unit that suits them."""
+    """A time in a suitable unit."""
     return scaled(x, [" s"]) if x >= 1 else scaled(x * 1e9, [" ns", " µs", " ms", " s"])
 
 
 class CostCalculator(Widget):
-    """Operations, memory and time of a decoder that writes one token, with all sizes to be moved.
+    """Operations, memory and time of a decoder that generates one token, and sliders for sizes.
 
-    `costs.step_cost` gives operations and bytes; a step takes as long as its arithmetic, or as
+    `costs.step_cost` gives operations and bytes. A step takes the time of its arithmetic or of
     reading parameters and cache once, whichever is longer. Curves show one of the three against n.
 
     Args:
-        models: sizes of each model that can be chosen: d_model, n_layers, n_heads, n_kv_heads, and
+        models: sizes of the models to choose from: d_model, n_layers, n_heads, n_kv_heads, and
             size, the bytes of a number.
-        machines: of each machine its speed, operations a second, and its bandwidth, bytes a second.
-        points: measurements of the first of models on the first of machines, each with n, batch,
+        machines: each machine's speed (operations per second) and bandwidth (bytes per second).
+        points: measurements of the first model on the first machine, each with n, batch,
             cache, operations, bytes of the cache, and seconds.
         n: tokens of each text so far, 1 to 131,072.
         batch: texts at once, 1 to 1,024.
-        cache: whether the keys and values of earlier tokens are kept.
-        chart: what the curves show: "operations", "memory" or "time".
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        cache: whether the keys and values of earlier tokens are cached.
+        chart: the quantity of the curves: "operations", "memory" or "time".
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     It starts with the first model and machine. `n`, `batch`, `cache`, `chart`, and each size and
     speed follow the reader where there is a kernel, and set what is shown.
@@ -63,7 +63,9 @@ class CostCalculator(Widget):
 
     _esm, _css = bundles.load("CostCalculator")
 
-    models = traitlets.List(traitlets.Dict()).tag(sync=True)  # a page sorts what a Dict holds
+    models = traitlets.List(traitlets.Dict()).tag(
+        sync=True
+    )  # the page would sort the keys of a Dict
     machines = traitlets.List(traitlets.Dict()).tag(sync=True)
     points = traitlets.List(traitlets.Dict()).tag(sync=True)
     d_model = traitlets.Int(576).tag(sync=True)
@@ -174,12 +176,12 @@ class CostCalculator(Widget):
         return f"{self.models} {len(self.machines)} {self.chart}".encode()
 
     def cost(self, **changes: Any) -> StepCost:
-        """Operations and bytes of a step, with other sizes where some are given."""
+        """Operations and bytes of a step; `changes` replace sizes."""
         names = ("n", "d_model", "n_layers", "n_heads", "n_kv_heads", "batch", "cache", "size")
         return step_cost(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def seconds(self, **changes: Any) -> tuple[float, float]:
-        """How long computing takes, and reading."""
+        """Seconds of arithmetic, and seconds of reading memory."""
         return self.cost(**changes).seconds(self.speed, self.bandwidth)
 
     def curves(self) -> dict[str, list[float]]:

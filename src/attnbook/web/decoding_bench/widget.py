@@ -1,4 +1,4 @@
-"""DecodingBench: real distributions of a real model, a tree of them, to filter, draw and follow."""
+"""DecodingBench: a stored tree of a real model's distributions, to filter, draw from and follow."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, format
 from attnbook.web.playground.widget import token_name
 
 SHOWN = 10  # bars
-BINS, BEND = 48, 1.5  # of the histogram of what is not stored one by one; narrow where likely
+BINS, BEND = 48, 1.5  # of the histogram of all other tokens; bins are narrow at high probabilities
 MOST_BYTES = 60_000  # of a stored tree, compressed
 METHODS = {
     "as it is": Sampling(),
@@ -36,50 +36,51 @@ FILTERS = ("temperature", "top_k", "top_p", "min_p")
 
 
 class DecodingBench(Widget):
-    """Distributions of a model after a prompt and after what may follow, stored as a tree.
+    """A model's distributions after a prompt and its possible continuations, stored as a tree.
 
         p = softmax(log P / t),   next = the first token at which the sum of q is above u
 
-    with P the model's probabilities, t the temperature, q the shares of the tokens that the filters
-    leave (top-k, then top-p, then min-p, as `Sampling` does), the likeliest first, and u in 0 .. 1
-    the number of the place, by the seed. The reader takes the drawn token, or any other, and sees
-    the model's next distribution, as far as the tree goes. With a kernel the model answers beyond.
+    with P the model's probabilities, t the temperature, q the renormalised probabilities of the
+    tokens that pass the filters (top-k, then top-p, then min-p, as in `Sampling`), most likely
+    first, and u in 0 .. 1 a random number for each place, from the seed. The reader takes the drawn
+    token or any other and sees the model's next distribution, as far as the tree goes; with a
+    kernel, the model answers beyond the tree.
 
-    The tree holds the greedy path, what is likeliest at its places, and the draws of some seeds by
-    each method. Of each place it stores the `keep` likeliest tokens with their log-probabilities in
-    32 bits, and of all others how many lie in each of 48 ranges of log-probability: entropy, and
-    how many a filter leaves, come within some percent where that is beyond those kept.
+    The tree holds the greedy path, the most likely tokens along it, and draws of several seeds by
+    each method. At each place it stores the `keep` most likely tokens with their log-probabilities
+    in 32 bits; of all others it stores how many lie in each of 48 ranges of log-probability. Where
+    these matter, entropy and the number of tokens that pass a filter are exact to a few percent.
 
     Args:
         model: any decoder, in evaluation mode.
         tokenizer: the model's.
-        prompt: the beginning.
-        methods: settings by the names that the reader chooses from; their draws are stored.
-        steps: tokens behind the prompt, at most, that are stored.
-        seeds: draws of each method, from seed 0 on.
-        keep: likeliest tokens that are stored one by one.
-        temperature: 0 (the likeliest always) or more.
-        top_k: 0 is off.
-        top_p: above 0, at most 1 (off).
-        min_p: 0 (off) .. 1.
-        seed: of the numbers that choose.
-        written: ids of the tokens behind the prompt.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        prompt: the text to continue.
+        methods: name -> settings that the reader can choose; their draws are stored.
+        steps: the largest number of stored tokens after the prompt.
+        seeds: number of stored draws of each method, from seed 0.
+        keep: number of most likely tokens that are stored individually.
+        temperature: 0 (greedy) or more.
+        top_k: how many tokens top-k keeps; 0 turns it off.
+        top_p: above 0 and at most 1, which turns it off.
+        min_p: 0 .. 1; 0 turns it off.
+        seed: of the random numbers.
+        written: ids of the tokens after the prompt.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     Filters, `seed` and `written` follow the reader where there is a kernel, and set what is shown.
 
     Raises:
-        ValueError: if the model trains, the prompt is longer than it reads, or the tree takes more
-            than 60,000 bytes compressed.
+        ValueError: if the model is in training mode, the prompt exceeds its context, or the
+            compressed tree takes more than 60,000 bytes.
 
     Source: Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p), Nguyen et al. 2025 (min-p).
     """
 
     _esm, _css = bundles.load("DecodingBench")
 
-    prompt = traitlets.List(traitlets.Unicode()).tag(sync=True)  # its tokens, as they are shown
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)  # that the tree speaks of
+    prompt = traitlets.List(traitlets.Unicode()).tag(sync=True)  # its tokens, as shown
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)  # that occur in the tree
     methods = traitlets.List(traitlets.Dict()).tag(sync=True)
     sizes = traitlets.Dict().tag(sync=True)
     tree = traitlets.Bytes().tag(sync=True)
@@ -171,7 +172,7 @@ class DecodingBench(Widget):
 
     @torch.no_grad()
     def _grow(self, keep: int) -> dict[tuple[int, ...], Any]:
-        """What is stored of each place, by the path that leads there; all of a length at once."""
+        """The stored data of each place, by the path to it; paths of one length form a batch."""
         found: dict[tuple[int, ...], Any] = {}
         draws = [(how, seed) for how in self._how.values() for seed in range(self._seeds)]
         walks: list[tuple[int, ...]] = [()] * (1 + len(draws))  # greedy first
@@ -180,7 +181,7 @@ class DecodingBench(Widget):
         for n in range(self._steps + 1):
             rows = dict(zip(paths, logits.double().log_softmax(-1), strict=True))
             found |= {path: _stored(logp.numpy(), keep) for path, logp in rows.items()}
-            # what else could be pressed
+            # other tokens that the reader could choose
             others = rows[walks[0]].topk(SHOWN if n == 0 else 3).indices if walks[0] in rows else ()
             grown: list[tuple[int, ...]] = [(*walks[0], int(i)) for i in others]
             for k, (how, seed) in enumerate([(Sampling(temperature=0), 0), *draws]):
@@ -204,7 +205,7 @@ class DecodingBench(Widget):
 
     @staticmethod
     def _left(logp: Tensor, how: Sampling) -> Tensor:
-        """What the filters, which need no text, leave of a row."""
+        """The filtered distribution of a row; these filters do not depend on the text."""
         return how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
 
     def _packed(self, nodes: dict[tuple[int, ...], Any], keep: int, kind: str) -> dict[str, Any]:
@@ -236,7 +237,7 @@ class DecodingBench(Widget):
     # ---- with a kernel
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
-        """The page's message for a place: all its log-probabilities and, once, all names."""
+        """Answer the page's request for a place: all log-probabilities and, once, token names."""
         ids = content.get("path") if isinstance(content, dict) else None
         size, room = self.sizes["vocab"], self.sizes["room"]
         if not isinstance(ids, list) or len(ids) > room:
@@ -251,7 +252,7 @@ class DecodingBench(Widget):
 
     @property
     def text(self) -> str:
-        """The prompt and what is written behind it."""
+        """The prompt and its continuation."""
         return self._tokenizer.decode([*self._ids, *self.written])
 
     def content(self) -> bytes:
@@ -284,8 +285,8 @@ class DecodingBench(Widget):
 
 
 def _stored(logp: np.ndarray, keep: int) -> dict[str, np.ndarray]:
-    """The likeliest tokens of a place, and of the others a histogram of log-probabilities: its
-    highest and lowest one, and how many lie in each range."""
+    """The most likely tokens of a place, and a histogram of the others' log-probabilities: the
+    highest, the lowest, and the number of tokens in each range."""
     order = np.argsort(-logp, kind="stable")
     ids, rest = order[:keep], logp[order[keep:]]
     if not len(rest):
@@ -302,7 +303,7 @@ def _histogram(rest: np.ndarray, high: float, low: float) -> dict[str, np.ndarra
 
 
 def _method(name: str, how: Sampling) -> dict[str, Any]:
-    """A method as the page knows it."""
+    """A method in the page's format."""
     if not isinstance(how, Sampling):
         raise WidgetError(f"methods must be of Sampling(...), not {name!r}: {how!r}")
     given = {each: getattr(how, each) for each in FILTERS}

@@ -1,4 +1,4 @@
-"""Drawing: a picture of named parts, still, or walked through in steps."""
+"""Drawing: a picture of named parts, as a still or as a walk in steps."""
 
 import json
 import re
@@ -16,20 +16,20 @@ from attnbook.show.picture import Picture
 from attnbook.show.plots import INK, ROLES
 from attnbook.web._widget import Widget, WidgetError, as_list, check_size
 
-STAGE = 400  # units: what a phone shows at once, with caption and controls below
+STAGE = 400  # units: visible at once on a phone, with caption and controls below
 MARKED = re.compile(r"\[[^\[\]]+\]\(([\w.*-]+)\)")  # [words](part)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One stop of a walk through a drawing.
+    """One step of a walk through a drawing.
 
     Attributes:
-        caption: what happens here, in plain words. `[the scores](scores)` marks words that stand
-            for a part: they have its colour, and light it.
-        parts: names of the parts that appear at this stop. A part that no stop names is there from
-            the start; an arrow appears with the later of its ends.
-        ask: a question that comes first: caption and parts wait until the reader presses "Show".
+        caption: what happens here, in plain words. `[the scores](scores)` marks words that refer to
+            a part: they have its colour and highlight it.
+        parts: names of the parts that appear at this step. A part that no step names is visible
+            from the start; an arrow appears with the later of its ends.
+        ask: a question shown first: caption and parts wait until the reader presses "Show".
     """
 
     caption: str
@@ -40,23 +40,23 @@ class Step:
 class Drawing(Widget):
     """A drawing with text as text, in the page's colours; with steps, a walk through it.
 
-    The drawing keeps its scale and moves up and down behind a window, so that the parts of which a
-    step tells are in view. Parts appear, and what an arrow joins to a new part flies into it.
+    The drawing keeps its scale and scrolls behind a window, so that the parts of the current step
+    are visible. New parts appear, and a copy of an arrow's start flies to its new end.
 
     Args:
-        body: the part that holds all others, from `attnbook.show.drawing`.
+        body: the part that contains all others, from `attnbook.show.drawing`.
         arrows: made by `attnbook.show.drawing.arrow`.
-        alt: what one sees, for those who do not.
-        steps: the stops of a walk; none: a still drawing.
-        window: most units of its height that are in view at once; it is 360 wide.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        alt: a description of the drawing, for readers who cannot see it.
+        steps: the steps of a walk; without steps the drawing is still.
+        window: largest visible height, in units; the width is 360.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `step`, counted from 1, follows the reader where there is a kernel, and sets what is shown.
 
     Raises:
-        ValueError: if the drawing is too wide, an arrow, a step or a caption names no part, or the
-            parts that a step shows are higher than the window.
+        ValueError: if the drawing is too wide, an arrow, a step or a caption refers to an unknown
+            part, or the parts of a step are higher than the window.
     """
 
     _esm, _css = bundles.load("Drawing")
@@ -124,14 +124,14 @@ class Drawing(Widget):
         return proposal["value"]
 
     def values(self, name: str) -> np.ndarray:
-        """The numbers that the part of this name shows."""
+        """The numbers shown by the part of this name."""
         return self.picture.values(name)
 
     def content(self) -> bytes:
         return json.dumps([self.svg, self.steps]).encode()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
-        """A still drawing is its picture alone, and no widget: it needs no script."""
+        """A still drawing is stored as an SVG picture, not as a widget: it needs no script."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is None or self.steps:
             return bundle
@@ -145,11 +145,11 @@ class Drawing(Widget):
         return f"{self.alt}{walk}"
 
     def figure_size(self) -> tuple[float, float]:
-        width = 4.5  # a pixel a unit
+        width = 4.5  # one pixel per unit
         return width, width * self.picture.height / WIDTH + 0.5 * bool(self.title)
 
     def draw(self, figure: Figure) -> None:
-        """All of the drawing, as after its last step."""
+        """Draw everything, as after the last step."""
         axes = figure.subplots()
         self.picture.draw(axes, ROLES, INK)
 

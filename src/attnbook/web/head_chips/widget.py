@@ -1,4 +1,4 @@
-"""HeadChips: the heads of a small model as chips to switch off, at each stage of its training."""
+"""HeadChips: switch off heads of a small model, at each checkpoint of its training."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,35 +10,38 @@ from matplotlib.figure import Figure
 from attnbook import bundles
 from attnbook.web._widget import Widget, WidgetError, as_array, as_list, check_size
 
-MOST = 8  # heads: each set of them is stored
-FINE = {"maps": 255, "right": 65535}  # what 1 is stored as: 8 bits of a weight, 16 of a share
+MOST = 8  # heads: results are stored for every subset of them
+FINE = {
+    "maps": 255,
+    "right": 65535,
+}  # the integer that stores 1: 8 bits for a weight, 16 for a share
 KINDS = {"maps": "u1", "right": "<u2"}
 
 
 class HeadChips(Widget):
-    """Each head a chip with a thumbnail, a score and a switch; training as a slider with play.
+    """A chip with a thumbnail, a score and a switch for each head; a slider plays the training.
 
-    What every set of silenced heads leaves is stored, so that the page answers without a model.
+    The results for every set of silenced heads are stored, so that the page needs no model.
 
     Args:
-        maps: `[checkpoint head query key]` what each head looks at, weights in 0..1, kept in 8
-            bits: within 0.002 of what was given.
-        right: `[checkpoint 2 set]` the share that is right without some heads. In set s head l is
-            silenced where bit l of s is 1 (0: none, 5: the first and the third). First with
-            nothing in their places, then with their means. Kept in 16 bits.
-        steps: `[checkpoint]` how many steps of training each checkpoint has had, increasing.
-        losses: `[checkpoint]` the loss of the whole model.
-        scores: by its name `[checkpoint head]` a number of each head, in 0..1; a chip tells the
-            one that is largest there.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        maps: `[checkpoint head query key]` attention weights of each head, in 0..1, stored in 8
+            bits: with an error of at most 0.002.
+        right: `[checkpoint 2 set]` accuracy without some heads. Set s silences head l if bit l of s
+            is 1 (0: none, 5: the first and the third). Index 0 of the second dimension replaces
+            silenced heads by zeros, index 1 by their means. Stored in 16 bits.
+        steps: `[checkpoint]` training steps of each checkpoint, increasing.
+        losses: `[checkpoint]` loss of the full model.
+        scores: name -> `[checkpoint head]`, a score of each head in 0..1; a chip shows its largest
+            score.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `at` (a checkpoint), `off` (the silenced heads, from 0) and `mean` (whether a silenced head
     leaves its mean) follow the reader where there is a kernel, and set what is shown.
 
     Raises:
         ValueError: if sizes do not fit, there are more than `MOST` heads, or a number is out of
-            its range; later, if `steps`, `losses` or `scores` are changed.
+            range; also when `steps`, `losses` or `scores` are changed later.
     """
 
     _esm, _css = bundles.load("HeadChips")
@@ -127,7 +130,7 @@ class HeadChips(Widget):
         return off
 
     def share(self) -> float:
-        """The share that is right at the checkpoint on view, without the heads that are off."""
+        """The accuracy at the current checkpoint, without the heads that are off."""
         return float(self.right[self.at, int(self.mean), sum(2**head for head in self.off)])
 
     def content(self) -> bytes:

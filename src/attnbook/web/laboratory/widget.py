@@ -20,7 +20,7 @@ CHOICES = {
         Path(__file__).with_name("choices.json").read_text("utf-8")
     )
 }
-LARGEST = 999  # number whose words are translated
+LARGEST = 999  # the largest number in the task of number words
 LEAST, LONGEST = 200, 20_000  # characters of a text
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, "
@@ -46,26 +46,27 @@ class Laboratory(Widget):
 
         loss = - mean log P(output token | input, output before it)
 
-    A worker trains it with AdamW, in plain JavaScript, from the first parameters that PyTorch
-    would draw; one in eight inputs is held out and only tested. Each run stays in a ledger as what
-    changed since the last one, with the reader's bet; five seeds draw a band.
+    A worker trains it with AdamW, in plain JavaScript, from initial parameters distributed as
+    PyTorch's; one in eight inputs is held out for testing. A ledger lists each run by its changes
+    since the last one, with the reader's bet; five seeds are drawn as a band.
 
     Args:
-        runs: rows of the table `laboratory` (`tables.load`): runs made before, which the ledger
-            begins with and the picture draws. Each setting is a column, as are `step`,
-            `loss` (held-out items, nats a token), `exact` and `tokens` (shares that are right).
-        text: what the task "text" learns, 200 to 20,000 characters; the reader can paste another.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        runs: rows of the table `laboratory` (`tables.load`): earlier runs, with which the ledger
+            begins and which the picture draws. Columns are the settings, `step`, `loss` (held-out
+            items, nats per token), `exact` and `tokens` (shares of right items and tokens).
+        text: the training text of the task "text", 200 to 20,000 characters; the reader can replace
+            it.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
         settings: where the switches start: `task`, `n_layers`, `d_model`, `n_heads`, `positions`,
             `norm`, `residual`, `causal`, `network`, `activation`, `lr`, `batch`, `steps`, `seed`,
-            named as in `TransformerConfig` where that has them. `CHOICES` lists their values.
+            named as in `TransformerConfig` where it has them. `CHOICES` lists their values.
 
     `settings` follow the reader where there is a kernel, and set what is shown.
 
     Raises:
-        ValueError: if a setting is none or has no such value, a column is missing, or the text is
-            too short or too long.
+        ValueError: if a setting or its value is unknown, a column is missing, or the text is too
+            short or too long.
 
     Source: Loshchilov and Hutter 2019 (AdamW).
     """

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from attnbook import bundles
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens
 
-MOST, LONGEST = 3, 41  # surfaces, points a side
-LEAST, LARGEST = 1e-4, 65504.0  # losses that 16 bits hold within 0.05 %
+MOST, LONGEST = 3, 41  # surfaces, points per side
+LEAST, LARGEST = 1e-4, 65504.0  # losses that float16 represents within 0.05 %
 GREAT = 100  # ratio of losses above which the heights are logarithmic
 
 
@@ -29,14 +29,14 @@ class LossSurface(Widget):
 
     Args:
         surfaces: `[k, n, n]`, one to three surfaces, n odd and 3 to 41, so that the middle is the
-            trained parameters. Losses 0.0001 to 65504 (clip what exceeds it), kept in 16 bits:
-            within 0.05 % of what was given; `widget.surfaces` gives the kept values.
-        names: what each surface is called.
-        extent: how far the plane goes along each direction.
-        log: whether heights and colours are logarithmic; without, they are where the largest loss
-            is above 100 times the least. The reader can switch it.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+            trained parameters. Losses in 0.0001 .. 65504 (clip larger ones), stored in 16 bits with
+            an error of at most 0.05 %; `widget.surfaces` has the stored values.
+        names: titles of the surfaces.
+        extent: how far the plane extends along each direction.
+        log: whether heights and colours are logarithmic. By default they are if the largest loss is
+            more than 100 times the least. The reader can switch it.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `azimuth` and `elevation` (degrees, -180..180 and 0..90, which is from above) and `log` follow
     the reader where there is a kernel, and set what is shown.

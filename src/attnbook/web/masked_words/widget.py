@@ -15,7 +15,7 @@ from attnbook.model.recording import recorded
 from attnbook.web._model_widget import ModelWidget, brief
 from attnbook.web._widget import WidgetError, as_list, format_number, short
 
-KEPT = 20  # of the likeliest tokens, for where the model does not run
+KEPT = 20  # most likely tokens that are stored, for when the model does not run
 LEVELS = 65535  # a weight is stored in 16 bits
 
 
@@ -24,19 +24,19 @@ class MaskedWords(ModelWidget):
 
         P(word at i) = softmax(logits_i / t)
 
-    with i a hidden place and t the temperature. The model runs in the page, on the reader's own
-    sentence: a worker reads the weights, which a kernel sends or the site keeps in a file of their
-    own. A notebook stores the present answer alone, for where neither is.
+    with i a masked place and t the temperature. The model runs in the page, on the reader's own
+    sentence: a worker reads the weights, which a kernel sends or the site has in a file. For use
+    without either, a notebook stores the current answer.
 
     Args:
         text: the sentence, at most 500 characters.
-        masks: the numbers of its hidden words, from 0; punctuation marks count as words.
-        weights: the model: the name of a file of the package's folder `weights`, or the path of any
-            file that `save_int8` wrote. The site knows the former alone.
+        masks: indices of the masked words, from 0; punctuation marks count as words.
+        weights: the model: the name of a file in the package's folder `weights`, or the path of any
+            file that `save_int8` wrote; on the site only the former works.
         temperature: where the slider starts, above 0.
-        top: how many of the likeliest tokens are shown, at most 20.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        top: number of most likely tokens that are shown, at most 20.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `text`, `masks`, `temperature`, `top` follow the reader where there is a kernel, and set what is
     shown; so do `place` (which hidden piece, from 0), `into` (False: what it looks at; True: what
@@ -121,7 +121,7 @@ class MaskedWords(ModelWidget):
     def _read(self) -> tuple[list[dict[str, Any]], list[int]]:
         """The words with the places of their pieces, and the row of ids that the model reads.
 
-        Words have no place from the first on that the row has no room for.
+        Once a word does not fit into the row, it and all later words have no places.
         """
         row, words, full = [self._tokenizer.vocab.bos], [], False
         for word in self._tokenizer.words(self.text):

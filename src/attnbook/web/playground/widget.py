@@ -28,28 +28,28 @@ class Playground(ModelWidget):
 
         p = softmax(logits / t),   next = the first token at which the sum of q is above u
 
-    with t the temperature, q the shares of the tokens that the filters leave, the likeliest first,
-    and u in 0 .. 1 the number of the place, by the seed. Filters cut one after another, as in
-    `transformers`: top-k leaves the k likeliest, top-p the fewest that have p of what is left,
-    min-p those with at least min_p times the probability of the likeliest. The model runs in the
-    page; a notebook stores what it says to the present text alone, for where it is not.
+    with t the temperature, q the renormalised probabilities of the tokens that pass the filters,
+    most likely first, and u in 0 .. 1 a random number for each place, from the seed. Filters apply
+    one after another, as in `transformers`: top-k keeps the k most likely tokens, top-p the fewest
+    that have the share p of the rest, min-p those with at least min_p times the probability of the
+    most likely. The model runs in the page; a notebook stores only the answer to the current text.
 
     Args:
-        text: the beginning, at most 500 characters; empty, a new text begins.
-        weights: the model: the name of a file of the package's folder `weights`, or the path of any
-            file that `save_int8` wrote of a `TransformerDecoder`. The site knows the former alone.
-        temperature: 0 (the likeliest always) or more.
-        top_k: 0 is off.
-        top_p: above 0, at most 1 (off).
-        min_p: 0 (off) .. 1.
-        seed: of the numbers that choose.
-        written: ids of the tokens behind the text.
-        place: the token on view, from 1; -1: the next one.
-        head: the one that is opened, through all layers from 0; -1: none.
+        text: the text to continue, at most 500 characters; "" begins a new text.
+        weights: the model: the name of a file in the package's folder `weights`, or the path of any
+            `TransformerDecoder` that `save_int8` wrote; on the site only the former works.
+        temperature: 0 (greedy) or more.
+        top_k: how many tokens top-k keeps; 0 turns it off.
+        top_p: above 0 and at most 1, which turns it off.
+        min_p: 0 .. 1; 0 turns it off.
+        seed: of the random numbers.
+        written: ids of the generated tokens.
+        place: the token that is shown, from 1; -1: the next one.
+        head: the opened head, counted through all layers from 0; -1: none.
         unfolded: what is open at first, of "filters", "places" (predictions at every place) and
             "inside" (heads and blocks).
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     All these follow the reader where there is a kernel, and set what is shown.
 

@@ -19,20 +19,19 @@ COLOURS = LinearSegmentedColormap.from_list("signed", ["#cd6c00", "white", "#006
 class PositionExplorer(Widget):
     """Position vectors p_i as clock hands that turn, and as columns of a picture.
 
-    p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m comes
-    round every 2 pi base^(2m / d) positions. It is drawn as a hand that points so far to the right
-    and upwards; up to eight hands turn above, beside the position in binary digits. The inner
-    product p_i . p_j is the sum over m of cos((i - j) / base^(2m / d)): one curve over the distance
-    for every i.
+    p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m has
+    the period 2 pi base^(2m / d). A pair is drawn as a hand with these two coordinates; up to eight
+    hands turn, beside the position in binary digits. The inner product p_i . p_j is the sum over m
+    of cos((i - j) / base^(2m / d)): the same curve over the distance for every i.
 
     Args:
         d_model: size d of a vector, even, at most 512.
         max_len: how many positions i = 0 .. max_len - 1 are shown, 2 to 512.
-        base: what the wavelengths grow by, at least 1.
+        base: determines how fast the wavelengths grow, at least 1.
         position: the position i at the start.
         pair: the pair m of dimensions 2m and 2m + 1 at the start.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `position`, `pair` and `base` follow the reader where there is a kernel, and set what is shown.
 

@@ -1,7 +1,7 @@
 """The questions that end each chapter: what to choose from, and why each choice is right or wrong.
 
-A chapter's questions stand in a file of its name, apart from the notebook: there, the answers would
-stand beside them.
+A chapter's questions are in a TOML file of its name, not in the notebook, where readers would see
+the answers beside them.
 """
 
 import tomllib

@@ -19,11 +19,11 @@ class Question:
     """One question of a quiz.
 
     Attributes:
-        ask: what is asked.
-        choices: the answers to choose from, two or more.
-        right: which of them is right, from 0.
-        why: a reason for each choice, or one for all; shown once a choice is made.
-        texts: what the question is about, by headings; shown between question and choices.
+        ask: the question.
+        choices: two or more answers.
+        right: index of the right answer, from 0.
+        why: an explanation for each choice, or one for all; shown after a choice.
+        texts: heading -> text that the question is about; shown above the choices.
     """
 
     ask: str
@@ -36,20 +36,20 @@ class Question:
 class Quiz(Widget):
     """Questions, one at a time: choose, see at once whether it is right and why, and the score.
 
-    The first choice counts; after it every choice tells its reason. On a page of the book the
-    reader's browser keeps the answers, and nobody else.
+    The first choice counts; after it every choice shows its explanation. On a page of the book
+    answers are stored only in the reader's browser.
 
     Args:
-        questions: of `Question(...)`.
-        title: drawn as the heading.
-        name: a short slug for links, and under which the browser keeps the answers.
+        questions: the `Question`s.
+        title: the heading.
+        name: a short slug for links, and the key under which the browser stores the answers.
 
-    `at` (the question on view, from 0) and `chosen` (the choice of each question, -1: none yet)
+    `at` (the current question, from 0) and `chosen` (the choice of each question, -1: none yet)
     follow the reader where there is a kernel, and set what is shown.
 
     Raises:
-        ValueError: if a question has fewer than two choices, `right` is none of them, or `why` is
-            neither one text nor one for each.
+        ValueError: if a question has fewer than two choices, `right` is out of range, or `why` is
+            neither one text nor one for each choice.
     """
 
     _esm, _css = bundles.load("Quiz")
@@ -106,8 +106,8 @@ class Quiz(Widget):
         each = self.questions[self.at]
         lines = textwrap.wrap(f"{self.at + 1} of {len(self.questions)}: {each['ask']}", 76)
         for heading, text in each["texts"]:
-            said = textwrap.wrap(short(" ".join(text.split()), 300), 72)
-            lines += ["", heading, *(f"    {line}" for line in said)]
+            wrapped = textwrap.wrap(short(" ".join(text.split()), 300), 72)
+            lines += ["", heading, *(f"    {line}" for line in wrapped)]
         choices = [f"○  {short(' '.join(choice.split()), 70)}" for choice in each["choices"]]
         return [*lines, "", *choices]
 
@@ -158,14 +158,14 @@ def which_wrote(
     """Questions of a game: two texts, and which of two settings wrote which?
 
     Args:
-        settings: the names of the two.
-        pairs: what the first setting wrote, and what the second.
-        why: what gives each away, as its share of repetitions: a fact of each text of each pair.
-        prompts: what both went on with, for each pair; it may be left out.
-        seed: of which text comes first.
+        settings: names of the two settings.
+        pairs: for each question, the texts of the first and of the second setting.
+        why: for each pair, a fact about each text that gives it away, as its share of repetitions.
+        prompts: the prompt of each pair; optional.
+        seed: of the order of the two texts.
 
     Raises:
-        ValueError: if there are not as many facts, or prompts, as pairs.
+        ValueError: if the number of facts or prompts differs from that of pairs.
     """
     prompts = list(prompts) or [""] * len(pairs)
     if len(settings) != 2 or settings[0] == settings[1]:
@@ -177,7 +177,7 @@ def which_wrote(
     for texts, facts, prompt in zip(pairs, why, prompts, strict=True):
         order = (0, 1) if chance.random() < 0.5 else (1, 0)
         one, other = settings
-        said = "; ".join(f"{'AB'[n]} ({settings[i]}): {facts[i]}" for n, i in enumerate(order))
+        reasons = "; ".join(f"{'AB'[n]} ({settings[i]}): {facts[i]}" for n, i in enumerate(order))
         shown = {"AB"[n]: texts[i] for n, i in enumerate(order)}
         questions.append(
             Question(
@@ -186,7 +186,7 @@ def which_wrote(
                 else "Which setting wrote which?",
                 [f"A: {one}, B: {other}", f"A: {other}, B: {one}"],
                 order[0],
-                f"{said}.",
+                f"{reasons}.",
                 shown,
             )
         )

@@ -38,16 +38,16 @@ class RotaryDial(Widget):
             p_i = (sin i theta, cos i theta)
 
     with R a rotation and phi the angle from k to q. Moving both positions by one leaves the first
-    score as it is and not the second, whose two middle terms know more than i - j.
+    score unchanged, but not the second: its two middle terms depend on more than i - j.
 
     Args:
-        q, k: two numbers each, vectors of length at most 2; they can be dragged.
+        q, k: vectors of two numbers, of length at most 2; the reader can drag them.
         i, j: the positions of q and k, 0 to 64.
-        theta: the angle a position stands for, in radians, 0 to pi (the slider ends at 1).
-        words: what q and k belong to, written beside them.
+        theta: the angle per position, in radians, 0 to pi (the slider ends at 1).
+        words: the words of q and k, written beside them.
         mode: "rotate" (RoPE) or "add" (one pair of the sinusoids).
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `q`, `k`, `i`, `j`, `theta` and `mode` follow the reader where there is a kernel, and set what
     is shown.

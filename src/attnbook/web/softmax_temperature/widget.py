@@ -22,7 +22,7 @@ from attnbook.web._widget import (
 def softmax(logits: np.ndarray, temperature: float | int = 1.0) -> np.ndarray:
     """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
 
-    The largest logit is subtracted first, so nothing overflows however small the temperature.
+    The largest logit is subtracted first, so that nothing overflows at any temperature.
     """
     gap = logits - logits.max()  # at most 0
     with np.errstate(over="ignore"):  # a gap over a tiny temperature is minus infinity: weight 0
@@ -47,24 +47,24 @@ class SoftmaxTemperature(Widget):
     """Bars of softmax(logits / temperature), with their entropy and perplexity.
 
     p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: towards 0
-    the largest takes all (greedy), at 1 the softmax is unchanged, above 1 it flattens.
+    the largest logit gets everything (greedy), t = 1 is the plain softmax, t > 1 flattens it.
 
     Args:
         logits: `[label]`, or `[context, label]` with a selector of contexts; finite, or minus
-            infinity for what is masked out. At most 1 MB in all.
-        labels: what each logit scores; any text, shown as text.
+            infinity where masked. At most 1 MB in all.
+        labels: a name for each logit; any text.
         temperature: where the slider starts; 0 is greedy.
         contexts: a name for each row of `[context, label]`.
         context: the row that is shown first.
-        hottest: where the slider ends.
-        greedy: whether a button sets 0.
-        bar_label, score_label, share_label, context_label, temperature_label: what a bar, its
-            logit, its probability, a context and the temperature are called.
-        top: how many bars at most; with more labels the largest are shown, in falling order, and
-            the rest is one bar.
+        hottest: the upper end of the slider.
+        greedy: whether there is a button for temperature 0.
+        bar_label, score_label, share_label, context_label, temperature_label: names of a
+            bar, its logit, its probability, a context and the temperature.
+        top: largest number of bars; with more labels the largest logits are shown, in decreasing
+            order, and the rest share one bar.
         editable: whether the reader may drag the logits.
-        title: the finding, drawn as the heading.
-        name: a short slug for links and for showing the widget on other pages.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
 
     `temperature`, `context` and `logits` follow the reader where there is a kernel, and set what
     is shown.
