@@ -77,9 +77,9 @@ def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, floa
     """Whether a stage failed, its seconds, and what it printed, unless it is shown as it comes."""
     report(stage).unlink(missing_ok=True)
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
-    kept = {} if shown else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    out, errors = (None, None) if shown else (subprocess.PIPE, subprocess.STDOUT)
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, **kept)
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, stdout=out, stderr=errors)
     return bool(done.returncode), time.perf_counter() - start, done.stdout or ""
 
 

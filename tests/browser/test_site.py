@@ -100,8 +100,9 @@ def test_every_page(site: Path, page_factory: Callable[..., Page], turn: int) ->
     for n, path in enumerate(pages(site), turn):
         for scheme, look in (("http", LOOKS[n % 4]), ("file", LOOKS[3 - n % 4])):
             page = page_factory(path, scheme=scheme, theme=look[0], width=look[1])
-            ask = {"readable": True, "sheets": sheets} if scheme == "http" else {"readable": False}
-            found |= faults_of(page, *look, **ask)
+            by_http = scheme == "http"
+            asked = sheets if by_http else None
+            found |= faults_of(page, *look, readable=by_http, sheets=asked)
     assert not found
 
 
