@@ -172,18 +172,18 @@ def test_each_verb_gets_what_was_said(monkeypatch, capsys):
     said = []
     verbs = {
         "run": (lambda chapter: said.append(("run", chapter)), "chapter"),
-        "check": (lambda: said.append("check"),),
+        "check": (lambda paths: said.append(("check", paths)), "paths"),
     }
     assert all(verbs[name][1:] == chapters.VERBS[name][1:] for name in verbs)
     monkeypatch.setattr(chapters, "VERBS", verbs)
-    for line in ("run 03", "run", "check"):
+    for line in ("run 03", "run", "check", "check 03 04"):
         monkeypatch.setattr("sys.argv", ["chapters", *line.split()])
         chapters.main()
-    assert said == [("run", "03"), ("run", None), "check"]
-    monkeypatch.setattr("sys.argv", ["chapters", "check", "03"])
+    assert said == [("run", "03"), ("run", None), ("check", []), ("check", ["03", "04"])]
+    monkeypatch.setattr("sys.argv", ["chapters", "run", "03", "04"])
     with pytest.raises(SystemExit):
         chapters.main()
-    assert "unrecognized arguments: 03" in capsys.readouterr().err
+    assert "unrecognized arguments: 04" in capsys.readouterr().err
 
 
 # claims

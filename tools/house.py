@@ -8,7 +8,18 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "attnbook"
 # From the ground up: a room (a folder or a root module) imports only from rooms before it.
 ORDER = (
-    *("checks", "files", "source", "cores", "assets", "text", "model", "weights", "learn"),
+    *(
+        "checks",
+        "files",
+        "bundles",
+        "source",
+        "cores",
+        "assets",
+        "text",
+        "model",
+        "weights",
+        "learn",
+    ),
     *("train", "show", "web", "walks", "teach"),
 )
 
