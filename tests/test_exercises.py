@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import exercises, notebooks
 
-CHAPTERS = list(filter(notebooks.is_chapter, notebooks.every()))
+CHAPTERS = list(filter(notebooks.is_story, notebooks.every()))
 SOLVED = """
 ````{solution} ex-more
 :class: dropdown

@@ -11,7 +11,7 @@ from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import which_wrote
 from tools import notebooks
 
-CHAPTERS = sorted(path.stem for path in notebooks.every() if notebooks.is_chapter(path))
+CHAPTERS = sorted(path.stem for path in notebooks.every() if notebooks.is_story(path))
 
 ONE = Question("Which?", ["this", "that", "none"], 1, ["no", "yes", "no, two"], {"Code": "a  b"})
 TWO = Question("True?", ["true", "false"], 0, "As it is.")
@@ -98,7 +98,7 @@ def asked(chapter: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapter_ends_with_its_own_questions(chapter):
+def test_a_story_ends_with_its_own_questions(chapter):
     cells = notebooks.read(notebooks.BOOK / f"{chapter}.ipynb").cells
     calls = [cell.source for cell in cells if "check_yourself(" in cell.source]
     assert calls == [f'check_yourself("{chapter}")']
@@ -110,7 +110,7 @@ def test_a_chapter_ends_with_its_own_questions(chapter):
         assert len(set(each["why"])) == len(each["choices"])
 
 
-def test_only_chapters_have_questions():
+def test_only_stories_have_questions():
     files = notebooks.ROOT.glob("src/attnbook/web/quiz/chapters/*.toml")
     assert sorted(file.stem for file in files) == CHAPTERS
     with pytest.raises(ValueError, match="chapter must be one of '01_seq2seq'"):

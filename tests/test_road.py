@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 
 from tests.helpers.minibook import ROOT
-from tools import pictures
+from tools import notebooks, pictures
 
 FILE = ROOT / "book/figures/road.svg"
 NAMESPACE = {"svg": pictures.SVG}
@@ -14,7 +14,7 @@ def test_the_road_is_what_its_tool_draws() -> None:
 
 
 def test_every_chapter_is_a_stop_in_its_order() -> None:
-    chapters = sorted(path.stem for path in (ROOT / "book").glob("[0-9][0-9]_*.ipynb"))
+    chapters = [path.stem for path in notebooks.every() if notebooks.is_story(path)]
     root = ET.fromstring(pictures.road())
     stops = root.findall(".//svg:a", NAMESPACE)
     assert [stop.get("href") for stop in stops] == [f"{name}.html" for name in chapters]

@@ -34,8 +34,11 @@ def problems(path: pathlib.Path) -> list[str]:
         found += [*executed(nb), *outputs(nb), *judged(nb), *claims(nb)]
     if path.stat().st_size > LARGEST:
         found.append(f"{path.stat().st_size / 1000:.0f} kB stored, {LARGEST / 1000:.0f} allowed")
-    if notebooks.is_chapter(path):
-        found += chapter(nb)
+    if notebooks.is_story(path):
+        found += story(nb)
+        other = notebooks.evidence_of(path)
+        if other.is_file():
+            found += links(path, nb, notebooks.read(other))
     if notebooks.is_solution(path) and path in pages(path.parents[2]):
         found.append("is on the site: a solution stands in no table of contents")
     return [f"{path.name}: {line}" for line in found]
@@ -211,8 +214,34 @@ def unnamed_images(text: str) -> list[str]:
     ]
 
 
-def chapter(nb: NotebookNode) -> list[str]:
-    """A chapter also has both widgets, uses the package, and has enough prose."""
+def links(path: pathlib.Path, nb: NotebookNode, evidence: NotebookNode) -> list[str]:
+    """Each claim's section of the evidence has a label, a link from the story, and one back.
+
+    A section begins with a line `(evidence-c05)=`; one section may bear several labels.
+    """
+    told, shown = prose(nb), prose(evidence)
+    claimed = {claim for cell in evidence.cells for claim in cell.metadata.get("claims", [])}
+    parts = re.split(r"^((?:\(evidence-c\d\d\)=\n+)+)", shown, flags=re.MULTILINE)[1:]
+    sections = {
+        label.upper(): text
+        for labels, text in zip(parts[::2], parts[1::2], strict=True)
+        for label in re.findall(r"c\d\d", labels)
+    }
+    found = [f"{claim}'s evidence has no label" for claim in sorted(claimed - set(sections))]
+    for claim, text in sections.items():
+        if f"](#evidence-{claim.lower()})" not in told:
+            found.append(f"does not link to the evidence of {claim}")
+        if f"]({path.stem})" not in text:
+            found.append(f"the evidence of {claim} does not link back to {path.stem}")
+    return found
+
+
+def prose(nb: NotebookNode) -> str:
+    return "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+
+
+def story(nb: NotebookNode) -> list[str]:
+    """A story also has both widgets, uses the package, and has enough prose."""
     found, state = [], notebooks.models(nb)
     shown = {notebooks.widget_class(state[view]) for view in notebooks.views(nb) if view in state}
     for want in ("Heatmap", "Temperature"):

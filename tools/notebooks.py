@@ -51,8 +51,23 @@ def executed(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
 
 
 def is_chapter(path: pathlib.Path) -> bool:
-    """Whether a notebook is a chapter: book/03_topic.ipynb."""
+    """Whether a notebook is a page of a chapter: its story or its evidence."""
     return path.parent.name == "book" and path.name[:2].isdigit()
+
+
+def is_evidence(path: pathlib.Path) -> bool:
+    """Whether a notebook is the evidence of a chapter: book/03_topic_evidence.ipynb."""
+    return is_chapter(path) and path.stem.endswith("_evidence")
+
+
+def is_story(path: pathlib.Path) -> bool:
+    """Whether a notebook is the story of a chapter: book/03_topic.ipynb."""
+    return is_chapter(path) and not is_evidence(path)
+
+
+def evidence_of(story: pathlib.Path) -> pathlib.Path:
+    """Where the evidence of a story is."""
+    return story.with_name(f"{story.stem}_evidence.ipynb")
 
 
 def is_assignment(path: pathlib.Path) -> bool:
