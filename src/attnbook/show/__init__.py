@@ -15,6 +15,7 @@ from attnbook.show.drawing import (
     space,
     text,
 )
+from attnbook.show.machine import machine
 
 __all__ = [
     "SMALL",
@@ -27,6 +28,7 @@ __all__ = [
     "dial",
     "frame",
     "grid",
+    "machine",
     "row",
     "space",
     "text",

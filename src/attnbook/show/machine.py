@@ -1,0 +1,68 @@
+"""The map of a chapter: its machine in a row of boxes, the part of the moment lit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from attnbook import bundles
+from attnbook.checks import check_choice, check_text
+from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Part, arrow, row, text
+from attnbook.show.picture import Picture
+
+
+@dataclass(frozen=True)
+class Map:
+    """A machine of parts in a row, some of them lit; a notebook shows it as a picture."""
+
+    parts: tuple[str, ...]
+    lit: frozenset[str]
+
+    def __repr__(self) -> str:
+        marked = (f"[{part}]" if part in self.lit else part for part in self.parts)
+        return " → ".join(marked).replace("\n", " ")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        here = " and ".join(part for part in self.parts if part in self.lit)
+        alt = f"Map of the chapter: {' to '.join(self.parts)}. Here: {here}.".replace("\n", " ")
+        svg = self.picture().svg(alt, bundles.still())
+        return {bundles.SVG: svg, "text/plain": repr(self)}
+
+    def picture(self) -> Picture:
+        """The boxes and the arrows between them."""
+        boxes = [_box(part, part in self.lit, f"part{n}") for n, part in enumerate(self.parts)]
+        pairs = range(len(boxes) - 1)
+        return Picture(row(*boxes, gap=14), *(arrow(f"part{n}", f"part{n + 1}") for n in pairs))
+
+
+def machine(*parts: str) -> Callable[..., Map]:
+    """The map of a chapter: called with the parts of the moment, it shows where the reader is.
+
+        show = machine("words", "encoder", "one\\nvector", "decoder")
+        show("encoder")
+
+    Args:
+        parts: two or more different names, in the order in which numbers pass them; a line break
+            begins a new line.
+
+    Raises:
+        ValueError: if there are fewer than two parts, two are alike, all together are wider than a
+            phone, or a part that is to be lit is none of them.
+    """
+    check_text(**{f"part {n}": part for n, part in enumerate(parts, 1)})
+    if len(parts) < 2 or len({*parts}) < len(parts):
+        raise ValueError(f"parts must be two or more different names, got {parts}")
+
+    def lit(*now: str) -> Map:
+        check_choice(parts, **{f"part {n}": part for n, part in enumerate(now, 1)})
+        return Map(parts, frozenset(now))
+
+    lit().picture()  # refuses parts that are too wide
+    return lit
+
+
+def _box(words: str, lit: bool, name: str) -> Part:
+    inner = text(words, "weight" if lit else "", size=SMALL)
+    width, height = inner.width + 8, inner.height + 8
+    shade = DEEPEST / 2 if lit else FAINTEST
+    inside = (Box(0, 0, width, height, "box", shade), (4, 4, inner))
+    return Part(width, height, inside, name, "weight" if lit else "")
