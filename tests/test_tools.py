@@ -404,6 +404,32 @@ def test_a_solution_is_run_and_on_no_page(nb, tmp_path, listed):
     assert "edited and not run again" in "\n".join(checks.problems(store(nb, tmp_path, path.stem)))
 
 
+SECTION = "(evidence-c01)=\n(evidence-c02)=\n## Control\n\n[Back](01_tiny)."
+LINKS = "Seen twice ([proof](#evidence-c01), [proof](#evidence-c02))."
+
+
+@pytest.mark.parametrize(
+    ("told", "shown", "says"),
+    [
+        (LINKS, SECTION, []),
+        ("Seen.", SECTION, ["does not link to the evidence of C01", "C02"]),
+        (LINKS, "Back: [story](01_tiny).\n\n" + SECTION[:-19], ["C01 does not link back", "C02"]),
+        (LINKS, SECTION.replace("(evidence-c02)=", ""), ["C02's evidence has no label"]),
+    ],
+)
+def test_story_and_evidence_are_linked_claim_by_claim(nb, tmp_path, told, shown, says):
+    cell = new_code_cell("assert 1", metadata={"claims": ["C01", "C02"]})
+    for name, cells in {"": [told], "_evidence": [shown]}.items():
+        page = new_notebook(cells=[*map(new_markdown_cell, cells), *[cell] * bool(name)])
+        path = store(page, tmp_path, f"01_tiny{name}")
+    story = path.with_name("01_tiny.ipynb")
+    assert (notebooks.is_story(story), notebooks.is_evidence(path)) == (True, True)
+    assert notebooks.evidence_of(story) == path
+    found = checks.links(story, notebooks.read(story), notebooks.read(path))
+    assert [part in line for part, line in zip(says, found, strict=True)] == [True] * len(says)
+    assert set(found) <= {line.partition(": ")[2] for line in checks.problems(story)}
+
+
 def test_chapters_and_solutions_are_executed(tmp_path):
     names = ["01_tiny", "assignments/attention", "solutions/attention"]
     paths = [store(template(), tmp_path, name) for name in names]

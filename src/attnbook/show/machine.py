@@ -7,6 +7,7 @@ from typing import Any
 from attnbook import bundles
 from attnbook.checks import check_choice, check_text
 from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Part, arrow, row, text
+from attnbook.show.lettering import HEAVY
 from attnbook.show.picture import Picture
 
 
@@ -62,7 +63,7 @@ def machine(*parts: str) -> Callable[..., Map]:
 
 def _box(words: str, lit: bool, name: str) -> Part:
     inner = text(words, "weight" if lit else "", size=SMALL)
-    width, height = inner.width + 8, inner.height + 8
+    width, height = HEAVY * inner.width + 8, inner.height + 8  # lit or not, of one width
     shade = DEEPEST / 2 if lit else FAINTEST
-    inside = (Box(0, 0, width, height, "box", shade), (4, 4, inner))
+    inside = (Box(0, 0, width, height, "box", shade), ((width - inner.width) / 2, 4, inner))
     return Part(width, height, inside, name, "weight" if lit else "")
