@@ -10,12 +10,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -114,6 +115,45 @@ def _write(out: Path, results: Iterable[Graded], known: Reference, handed: Hande
 
 def main(argv: list[str] | None = None) -> None:
     """The command `attnbook-grade`."""
+    asked = _arguments(argv)
+    found = sorted(asked.solutions.glob(f"{asked.assignment}*.ipynb"))
+    if len(found) != 1:
+        sys.exit(
+            f"{asked.solutions} must hold one notebook {asked.assignment}*.ipynb, got {len(found)}"
+        )
+    if not asked.submissions.is_dir():
+        sys.exit(f"submissions must be a folder, got {asked.submissions}")
+    solution, known = found[0], reference(found[0])
+    terms = _terms(asked)
+    print(terms.stood, flush=True)
+    handed = handed_in(asked.submissions, known)
+    if handed.strays:
+        print(clean(f"no student's, passed over: {', '.join(handed.strays)}"))
+    digests = {
+        student: records.digest(terms, handed.notes.get(student, ""), path, solution)
+        for student, path in handed.notebooks.items()
+    }
+    kept = {each: records.kept(asked.out, known, each, digest) for each, digest in digests.items()}
+    graded = [old for old in kept.values() if old]
+    if graded:
+        print(f"{len(graded)} were graded before")
+    todo = {each: path for each, path in handed.notebooks.items() if not kept[each]}
+    try:
+        for each in _all(todo, solution, terms, asked.jobs):
+            each.note = report.said(handed.notes.get(each.student, ""))
+            graded.append(each)
+            _keep(asked.out, known, each, digests[each.student])
+            print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
+    except BaseException as error:
+        _stop(error, lambda: _write(asked.out, graded, known, handed))
+    _write(asked.out, graded, known, handed)
+    where = asked.out / known.name
+    print(f"{len(graded)} students: {where}.csv, {where}.html")
+    if failed := [each.student for each in graded if each.failed]:
+        sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="attnbook-grade", description=__doc__)
     parser.add_argument("assignment", help="as a1: the reference is book/solutions/a1*.ipynb")
     parser.add_argument(
@@ -134,62 +174,41 @@ def main(argv: list[str] | None = None) -> None:
         " repeated. " + "; ".join(f"{name}: {what}" for name, what in WALLS.items()),
     )
     parser.add_argument("--as-root", action="store_true", help="grade as root, on such a system")
-    said = parser.parse_args(argv)
-    found = sorted(said.solutions.glob(f"{said.assignment}*.ipynb"))
-    if len(found) != 1:
-        sys.exit(
-            f"{said.solutions} must hold one notebook {said.assignment}*.ipynb, got {len(found)}"
-        )
-    if not said.submissions.is_dir():
-        sys.exit(f"submissions must be a folder, got {said.submissions}")
-    known = reference(found[0])
+    return parser.parse_args(argv)
+
+
+def _terms(asked: argparse.Namespace) -> Terms:
+    """What holds for each student, once the walls stand; without them the command ends."""
+    course = (asked.solutions, asked.submissions, *[asked.out] * asked.out.is_dir())
     try:
-        course = (said.solutions, said.submissions, *[said.out] * said.out.is_dir())
-        terms = Terms(said.seconds, said.whole, admitted(said.without, said.as_root, course))
+        stood = admitted(asked.without, asked.as_root, course)
     except WallError as why:
         print(why, file=sys.stderr)
         sys.exit(2)
-    print(terms.stood, flush=True)
-    handed = handed_in(said.submissions, known)
-    if handed.strays:
-        print(clean(f"no student's, passed over: {', '.join(handed.strays)}"))
-    todo, graded = dict(handed.notebooks), list[Graded]()
-    digests = {
-        student: records.digest(terms, handed.notes.get(student, ""), path, found[0])
-        for student, path in todo.items()
-    }
-    for student, digest in digests.items():
-        if old := records.kept(said.out, known, student, digest):
-            graded.append(old)
-            del todo[student]
-    if graded:
-        print(f"{len(graded)} were graded before")
+    return Terms(asked.seconds, asked.whole, stood)
+
+
+def _keep(out: Path, known: Reference, each: Graded, digest: str) -> None:
+    """Write a student's page; a disk that refuses it is a note, not the end of grading."""
     try:
-        for each in _all(todo, found[0], terms, said.jobs):
-            each.note = report.said(handed.notes.get(each.student, ""))
-            graded.append(each)
-            try:
-                records.keep(said.out, known, each, digests[each.student])
-            except OSError as error:
-                why = f"the page could not be written: {error}"
-                each.note = report.said(f"{each.note}; {why}" if each.note else why)
-            each.shown.clear()  # it is on the page
-            print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
-    except BaseException as error:
-        stopped = isinstance(error, KeyboardInterrupt)
-        if stopped:
-            print("stopped; what was graded is kept", flush=True)
-        else:
-            traceback.print_exc()
-        try:
-            _write(said.out, graded, known, handed)
-        finally:
-            os._exit(130 if stopped else 1)  # its processes follow it
-    _write(said.out, graded, known, handed)
-    where = said.out / known.name
-    print(f"{len(graded)} students: {where}.csv, {where}.html")
-    if failed := [each.student for each in graded if each.failed]:
-        sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))
+        records.keep(out, known, each, digest)
+    except OSError as error:
+        why = f"the page could not be written: {error}"
+        each.note = report.said(f"{each.note}; {why}" if each.note else why)
+    each.shown.clear()  # it is on the page
+
+
+def _stop(error: BaseException, write: Callable[[], None]) -> NoReturn:
+    """End at once, after an interrupt or an error of the grader: what was graded is written."""
+    stopped = isinstance(error, KeyboardInterrupt)
+    if stopped:
+        print("stopped; what was graded is kept", flush=True)
+    else:
+        traceback.print_exception(error)
+    try:
+        write()
+    finally:
+        os._exit(130 if stopped else 1)  # its processes follow it
 
 
 if __name__ == "__main__":
