@@ -149,8 +149,8 @@ def fused_attention(
         if causal:
             mask, causal = causal_mask(q.shape[2]).to(q.device)[None, None], False
         mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
-    grouped = bool(k.shape[1] < q.shape[1])  # while a trace is made, sizes are tensors
-    options: dict[str, Any] = {"is_causal": causal, "enable_gqa": grouped}
+    # While a trace is made, sizes are tensors.
+    options: dict[str, Any] = {"is_causal": causal, "enable_gqa": bool(k.shape[1] < q.shape[1])}
     if bias is None or bias.dtype == q.dtype:
         return scaled_dot_product_attention(q, k, v, mask, **options)
     with uncast(q):  # in the precision of the bias
