@@ -22,6 +22,7 @@ PACKAGE = sorted((ROOT / "src").rglob("*.py"))
 PACKAGE_LINES, TEACH_LINES = 11600, 4200  # what a room exports is not counted
 # A walk is mostly its captions, an assignment's check mostly the names of mistakes.
 FUNCTION_LINES, LISTS = 45, {"walks": 275, "teach": 95}
+MODULE_LINES, WIDGET_LINES = 300, 250
 
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]
@@ -53,8 +54,13 @@ def test_lines_of_code_counts_code_alone():
     assert lines_of_code(source) == 4
 
 
-def test_the_package_is_small():
+def test_the_package_and_its_files_are_small():
     code = {path: lines_of_code(path.read_text("utf-8")) for path in PACKAGE}
+    pages = (path for path in (ROOT / "src").rglob("*.js") if "bundles" not in path.parts)
+    shown = {path: len(path.read_text("utf-8").splitlines()) for path in pages}
+    for lines, most in ((code, MODULE_LINES), (shown, WIDGET_LINES)):
+        long = {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > most}
+        assert lines and long == {}, f"at most {most} lines"
     teach = sum(n for path, n in code.items() if path.parent.name == "teach")
     exported = sum(n for path, n in code.items() if path.name == "__init__.py")
     assert 0 < sum(code.values()) - teach - exported <= PACKAGE_LINES
