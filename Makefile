@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt address branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt translators address branch door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -74,6 +74,9 @@ bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half 
 
 gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
 	@$(PY) -m tools.gpt
+
+translators: .venv/.test  ## train the translators of number words that run in the page, in 8 bits: five minutes on one core
+	@$(PY) -m tools.translators
 
 address: .venv/.book  ## name the repository for launch buttons and problem reports: REPO=https://github.com/owner/name
 	@$(PY) -m tools.address $(REPO)

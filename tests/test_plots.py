@@ -23,6 +23,18 @@ def test_line_names_do_not_overlap():
     plt.close()
 
 
+def test_line_names_stay_below_the_title():
+    use_style()
+    _, ax = plt.subplots()
+    for end in (0.97, 0.98, 0.99):
+        ax.plot([0, 1], [0, end])
+    ax.set(ylim=(0, 1))
+    label_lines(ax, ["a", "b", "c"], gap=0.1)
+    heights = [text.xyann[1] for text in ax.texts if isinstance(text, Annotation)]
+    assert heights == pytest.approx([0.8, 0.9, 1])
+    plt.close()
+
+
 def test_line_names_stand_where_the_lines_end_on_a_logarithmic_axis():
     _, ax = plt.subplots()
     for end in (1, 10, 1000):

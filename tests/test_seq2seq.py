@@ -5,13 +5,20 @@ import torch
 from torch import nn
 
 from attnbook.model.recording import recorded
-from attnbook.model.scores import AdditiveScore, BilinearScore, DotScore, LastKeyScore
+from attnbook.model.scores import (
+    AdditiveScore,
+    BilinearScore,
+    DotScore,
+    LastKeyScore,
+    ScaledDotScore,
+)
 from attnbook.model.seq2seq import (
     GRU,
     Decoder,
     Encoder,
     GRUCell,
     LuongDecoder,
+    MultiHeadDecoder,
     RNNsearchDecoder,
     Seq2Seq,
 )
@@ -437,3 +444,47 @@ def test_one_token_may_pad_begin_and_end():
     begun, words = TARGET[:, :2], slice(3, None)
     logits = ours(SOURCE, ids[begun])
     assert (logits[..., ids[words]] - theirs(SOURCE, begun)[..., words]).abs().max() < 1e-6
+
+
+def headed(n_heads):
+    torch.manual_seed(1)
+    return Seq2Seq(Encoder(ENGLISH, 6, two_way=True), MultiHeadDecoder(GERMAN, 6, n_heads)).eval()
+
+
+def test_one_head_with_maps_that_change_nothing_is_the_scaled_dot_product():
+    torch.manual_seed(2)
+    ours = headed(1)
+    theirs = Seq2Seq(ours.encoder, Decoder(GERMAN, 6, ScaledDotScore())).eval()
+    shared = ours.decoder.state_dict()
+    theirs.decoder.load_state_dict({k: v for k, v in shared.items() if not k.startswith("heads")})
+    with torch.no_grad():
+        for part in (ours.decoder.heads.q, ours.decoder.heads.k, ours.decoder.heads.v):
+            part.weight.copy_(torch.eye(6))
+            part.bias.zero_()
+        ours.decoder.heads.out.weight.copy_(torch.eye(6))
+        ours.decoder.heads.out.bias.zero_()
+    with recorded(ours) as weights, recorded(theirs) as expected:
+        assert (ours(SOURCE, TARGET) - theirs(SOURCE, TARGET)).abs().max() < 1e-6
+    found = weights["decoder.heads"][:, 0]
+    assert (found - expected["decoder.attention"]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3])
+def test_several_heads_read_each_sentence_by_itself(n_heads):
+    m = headed(n_heads)
+    with recorded(m) as weights:
+        together = m(SOURCE, TARGET)
+    found = weights["decoder.heads"]
+    assert found.shape == (4, n_heads, TARGET.shape[1], SOURCE.shape[1])
+    assert (found.sum(-1) - 1).abs().max() < 1e-6
+    for row in range(4):
+        n = words(row)
+        assert (found[row, :, :, n:] == 0).all()
+        alone = m(SOURCE[row : row + 1, :n], TARGET[row : row + 1])
+        assert (alone[0] - together[row]).abs().max() < 1e-5
+    state = m.decoder.start(m.read(SOURCE))
+    for t in range(TARGET.shape[1]):
+        logits, state = m.decoder.step(TARGET[:, t : t + 1], state)
+        assert (logits - together[:, t]).abs().max() < 1e-5
+    same = sum(p.numel() for p in headed(1).parameters())
+    assert sum(p.numel() for p in m.parameters()) == same

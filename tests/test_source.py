@@ -9,7 +9,7 @@ from attnbook.source import source
 def test_source_without_docstrings():
     text = source(GRUCell)
     assert text.startswith("class GRUCell(nn.Module):")
-    assert "return (1 - z) * n + z * h" in text
+    assert "return (1 - z) * g + z * h" in text
     assert "reset gate" not in text
     compile(text, "shown", "exec")
 

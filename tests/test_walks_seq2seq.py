@@ -58,24 +58,28 @@ def test_a_gru_step_shows_its_gates(reset: Any) -> None:
     cell = nn.GRUCell(4, 7) if reset == "torch" else GRUCell(4, 7, reset)
     x, h = torch.randn(4), torch.randn(7)
     walk = gru_step(cell, x, h, shown=3, name="step")
-    w_r, w_z, w_n = cell.weight_ih.chunk(3)
-    u_r, u_z, u_n = cell.weight_hh.chunk(3)
-    b_r, b_z, b_n = cell.bias_ih.chunk(3)
-    c_r, c_z, c_n = cell.bias_hh.chunk(3)
+    w_r, w_z, w_g = cell.weight_ih.chunk(3)
+    u_r, u_z, u_g = cell.weight_hh.chunk(3)
+    b_r, b_z, b_g = cell.bias_ih.chunk(3)
+    c_r, c_z, c_g = cell.bias_hh.chunk(3)
     r = 1 / (1 + torch.exp(-(w_r @ x + b_r + u_r @ h + c_r)))
     z = 1 / (1 + torch.exp(-(w_z @ x + b_z + u_z @ h + c_z)))
     before = reset == "before"
-    past = r * h if before else u_n @ h + c_n
-    let = u_n @ past + c_n if before else r * past
-    n = torch.tanh(w_n @ x + b_n + let)
-    found = {"x": x, "h": h, "r": r, "z": z, "past": past, "let": let, "read": w_n @ x + b_n}
-    found |= {"n": n, "kept": z * h, "taken": (1 - z) * n, "next": (1 - z) * n + z * h}
+    past = u_g @ (r * h) + c_g if before else r * (u_g @ h + c_g)
+    g = torch.tanh(w_g @ x + b_g + past)
+    found = {"x": x, "h": h, "r": r, "z": z, "past": past, "g": g, "next": (1 - z) * g + z * h}
     for name, vector in found.items():
         torch.testing.assert_close(drawn(walk, name)[0], vector[:3], msg=name)
-    k = int(((z - 0.5) * (h - n))[:3].abs().argmax())
-    assert f"[{found['next'][k]:z.2f}](next.{k})".replace("-", "−") in told(walk)
+    k = int(((z - 0.5) * (h - g))[:3].abs().argmax())
+    mixed = f"{z[k]:.2f} · {h[k]:z.2f} + {1 - z[k]:.2f} · {g[k]:z.2f}"
+    assert f"{mixed} = [{found['next'][k]:z.2f}](next.{k})".replace("-", "−") in told(walk)
     assert f"Of number {k + 1} the update gate is {z[k]:.2f}." in walk.steps[-2]["ask"]
-    assert len(walk.steps) == 11 and sum(bool(step["ask"]) for step in walk.steps) == 2
+    assert len(walk.steps) == 7 and sum(bool(step["ask"]) for step in walk.steps) == 2
+    assert ("U (r ⊙ h)" in walk.svg) == before
+    wired = {(link.start, link.end.removesuffix("-box")) for link in walk.arrows}
+    inputs = {end: {a for a, b in wired if b == end} for _, end in wired}
+    gates = {"r": {"x", "h"}, "z": {"x", "h"}}
+    assert inputs == {**gates, "past": {"r", "h"}, "g": {"x", "past"}, "next": {"g", "z", "h"}}
     assert walk.png()
 
 
@@ -90,7 +94,7 @@ def test_an_unrolled_translator_shows_every_state() -> None:
         torch.testing.assert_close(drawn(walk, f"h{t}")[0], h[:8])
         old = states[t - 2] if t > 1 else torch.zeros(D)
         k = int((h - old)[:8].abs().argmax())
-        change = f"[one number](h{t}.{k}) goes from {old[k]:z.2f} to {h[k]:z.2f}."
+        change = f"[number {k + 1}](h{t}.{k}) goes from {old[k]:z.2f} to {h[k]:z.2f}."
         assert walk.steps[t]["caption"].endswith(change.replace("-", "−"))
     s = states[-1]
     torch.testing.assert_close(drawn(walk, "s0")[0], s[:8])
@@ -324,7 +328,7 @@ def test_one_state_alone_is_exchanged(kind: str, two_way: bool) -> None:
         ),
         (
             lambda: gru_step(GRUCell(4, 6), torch.zeros(4), torch.zeros(6), shown=6),
-            "shown must be at most 5, got 6",
+            "shown must be at most 4, got 6",
         ),
     ],
 )  # fmt: skip

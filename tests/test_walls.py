@@ -98,6 +98,7 @@ def imitate(monkeypatch):
 
         monkeypatch.setattr(subprocess, "Popen", started)
         monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+        monkeypatch.setattr(walls, "PATIENCE", 300.0)  # other tests run beside
 
     return imitate
 
@@ -175,9 +176,10 @@ def test_a_system_that_makes_no_process_at_all_has_no_bound_on_them(monkeypatch)
 def test_a_lecturer_can_do_without_a_wall(imitate, tmp_path, capsys):
     imitate("cage.alone = lambda: False\ncage.LIBC = Old(4)")
     words = [word for name in [*BARE, "processes"] for word in ("--without", name)]
-    grade.main([*hand_in(tmp_path), "--as-root", *words])
+    patient = ["--seconds=300", "--whole=600"]  # other tests run beside
+    grade.main([*hand_in(tmp_path), "--as-root", *patient, *words])
     (row,) = csv.DictReader((tmp_path / "a1.csv").open())
-    assert float(row["points"]) == 18
+    assert float(row["points"]) == 18, row
     assert row["note"] == "without walls: processes, files, disk, memory, forks"
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("walls: network, calls; without: processes, files, disk, memory, forks")

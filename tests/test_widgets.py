@@ -429,7 +429,7 @@ def test_explorer_pictures_the_vectors() -> None:
     clocks, map_, waves, products = figure.axes
     p = sinusoidal(9, 6, 100.0).double().numpy()
     hands = [np.diff(np.asarray(line.get_xydata()), axis=0)[0] for line in clocks.lines]
-    assert np.allclose(hands, 0.45 * p[4].reshape(3, 2))
+    assert np.allclose(hands, 0.45 * p[4].reshape(3, 2)[:, ::-1])  # the sine up
     assert np.array_equal(np.asarray(map_.images[0].get_array()), p.T)
     sine, cosine, _ = (line.get_ydata() for line in waves.lines)
     assert np.array_equal(np.stack([sine, cosine], -1), p[:, 2:4])
@@ -477,7 +477,7 @@ def test_dial_follows_the_browser_and_python() -> None:
 def test_dial_turns_as_rotary_does_and_adds_as_sinusoidal_does() -> None:
     q = torch.randn(1, 1, 9, 2).double()
     turned = Rotary(2).rotate(q, torch.arange(9)[None])  # two numbers: one radian a position
-    added = q + sinusoidal(9, 2)
+    added = q + sinusoidal(9, 2).flip(-1)  # drawn: the cosine to the right, the sine up
     for n in range(9):
         vector = q[0, 0, n].numpy()
         assert np.allclose(positioned(vector, n, 1.0, "rotate"), turned[0, 0, n], atol=1e-6)
@@ -489,7 +489,7 @@ def test_dial_scores_by_distance_alone_only_when_it_rotates() -> None:
     angle = np.arctan2(0.4, 1.5) - np.arctan2(1.1, -0.3) + 5 * 0.3
     first = widget.score()
     assert first == pytest.approx(np.hypot(1.5, 0.4) * np.hypot(0.3, 1.1) * np.cos(angle))
-    widget.i, widget.j = 42, 37
+    widget.i, widget.j = 27, 22
     assert widget.score() == pytest.approx(first, abs=1e-12)
     widget.mode = "add"
     added = widget.score()
@@ -724,6 +724,7 @@ def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) 
 def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
         "AttentionHeatmap(3 query x 4 key: The finding)",
+        "AttentionPlane(3 queries, 4 keys, values of 2: The finding)",
         "AttentionSheet(3 words, d 3, d_k 3, d_v 3: The finding)",
         "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "CostCalculator(d 576, 6 blocks, 9 heads on 3, 1,024 tokens, 0 measured: The finding)",
@@ -738,6 +739,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "Quiz(1 questions: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
+        "Translator(one_vector, additive: 42: The finding)",
     ]
     two = AttentionHeatmap(
         [ROWS] * 2, QUERIES, KEYS, other=ROWS, names=["learnt", "gold"], query_label="target word"

@@ -30,11 +30,12 @@ const workers = (left) => ({
 const widget = (file, left) =>
   built(`export { default } from "./${file}";`, "js", { format: "esm", plugins: [workers(left)] });
 
-// A drawing in a file of its own knows no page's theme, only the system's.
+// A drawing in a file of its own knows no page's theme, only the system's; Colab says its own in its own way.
 async function still() {
-  const [dark] = /(?<=^html\[data-theme="dark"\].*?)\{.*?\}/ms.exec(readFileSync(`${WEB}/shared/colours.css`, "utf8"));
-  return built(`@import "./shared/colours.css"; @import "./shared/picture.css";
-    @media (prefers-color-scheme: dark) { svg:root ${dark} }`, "css");
+  const dark = ["colours", "chart"].map((name) => /(?<=^html\[data-theme="dark"\].*?\{).*?(?=\})/ms
+    .exec(readFileSync(`${WEB}/shared/${name}.css`, "utf8"))[0]).join("");
+  return built(`@import "./shared/colours.css"; @import "./shared/picture.css"; @import "./shared/chart.css";
+    @media (prefers-color-scheme: dark) { svg:root { ${dark} } } html[theme="dark"] .draw-still { ${dark} }`, "css");
 }
 
 const bundles = { "still.css": still() };

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
+from attnbook.bundles import CHART
 from tools import notebooks
 from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
@@ -184,13 +185,13 @@ def pictures(nb: NotebookNode) -> list[str]:
         if cell.cell_type == "markdown":
             found += [f"no alt text: {image}" for image in unnamed_images(cell.source)]
     for cell in code_cells(nb):
+        data = [o.get("data", {}) for o in cell.outputs if VIEW not in o.get("data", {})]
         drawn = [
-            o
-            for o in cell.outputs
-            if VIEW not in o.get("data", {})
-            and {"image/png", SVG} & set(o.get("data", {}))
-            and STILL not in o.data.get(SVG, "")  # which has its own description
-        ]
+            each
+            for each in data
+            if CHART in each.get(SVG, "")
+            or ({"image/png", SVG} & set(each) and STILL not in each.get(SVG, ""))
+        ]  # a drawing that is still has its own description
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         if drawn and not alt.strip():
             found.append(

@@ -1,6 +1,6 @@
-"""`make exercises`: run each chapter and, after it, the code of its exercises' solutions.
+"""`make exercises`: run each story and, after it, the code of its exercises' solutions.
 
-No page and no test runs a solution. Here its code runs after the chapter's, and its output is
+No page and no test runs a solution. Here its code runs after the story's, and its output is
 printed, to be compared with the solution's text.
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
     asked = parser.parse_args()
     os.environ |= {"MPLBACKEND": "agg", "ACCELERATE_USE_CPU": "true"}
     failed = 0
-    for path in filter(notebooks.is_chapter, chosen(asked.chapter)):
+    for path in filter(notebooks.is_story, chosen(asked.chapter)):
         nb = followed(notebooks.read(path))
         print(path.name, flush=True)
         try:

@@ -9,7 +9,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "web" / "bundles"
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
-SVG, STILL = "image/svg+xml", "draw-still"  # of a drawing without steps: its form, its class
+# Of a drawing without steps: its form, its class; of a chart, whose cell describes it, the classes.
+SVG, STILL, CHART = "image/svg+xml", "draw-still", "draw-still draw-chart"
 
 
 def classes() -> list[str]:

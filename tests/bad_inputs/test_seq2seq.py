@@ -16,6 +16,7 @@ from attnbook.model.seq2seq import (
     GRUCell,
     LuongDecoder,
     Memory,
+    MultiHeadDecoder,
     RNNsearchDecoder,
     Seq2Seq,
 )
@@ -114,6 +115,15 @@ BAD = [
     (
         lambda: RNNsearchDecoder(VOCAB, 7, DotScore()),
         "d_model must be even for two directions, got 7",
+    ),
+    (
+        lambda: MultiHeadDecoder(VOCAB, 6, 0),
+        "n_heads must be a whole number of at least 1, got 0",
+    ),
+    (lambda: MultiHeadDecoder(VOCAB, 6, 4), "n_heads must divide d_model, 6, got 4"),
+    (
+        lambda: MultiHeadDecoder(VOCAB, 6, 2)(TARGET, MEMORY._replace(last=None)),
+        "memory must have each layer's last state, got None",
     ),
     (
         lambda: read(MEMORY._replace(last=None)),

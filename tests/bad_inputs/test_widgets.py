@@ -12,6 +12,7 @@ import traitlets
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
     AttentionHeatmap,
+    AttentionPlane,
     AttentionSheet,
     BlockDiagram,
     CostCalculator,
@@ -22,6 +23,7 @@ from attnbook.web import (
     Quiz,
     RotaryDial,
     SoftmaxTemperature,
+    Translator,
 )
 from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_gpt import tiny_gpt
@@ -47,6 +49,11 @@ def heatmap(**options: Any) -> AttentionHeatmap:
 def sheet(**options: Any) -> AttentionSheet:
     given = dict.fromkeys(("x", "w_q", "w_k", "w_v"), np.eye(2))
     return AttentionSheet(**{**given, "tokens": ["a", "b"], **options})
+
+
+def plane(**options: Any) -> AttentionPlane:
+    given = {what: np.eye(2) for what in ("queries", "keys", "values")}
+    return AttentionPlane(**{**given, "words": ["a", "b"], **options})
 
 
 def temperature(**options: Any) -> SoftmaxTemperature:
@@ -217,6 +224,24 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (sheet, {"outputs": "ab"}, "outputs must be a list of tokens, not 'ab'"),
     (sheet, {"mask": "yes"}, f"'mask' {TRAIT} a boolean, not the str 'yes'"),
     (sheet, {"cell": 3}, f"'cell' {TRAIT} a unicode string, not the int 3"),
+    (plane, {"queries": None}, f"queries {NUMBERS}, not None"),
+    (plane, {"queries": [1, 2]}, r"queries must have a row for each word, not be of shape \(2,\)"),
+    (plane, {"queries": np.ones((2, 3))}, "queries must be two numbers a word, not 3"),
+    (plane, {"queries": np.ones((3, 2))}, "queries must be 2 rows, as askers are, not 3"),
+    (plane, {"keys": [["1", "2"]] * 2}, f"keys {NUMBERS}, not .*'1'"),
+    (plane, {"keys": np.ones((3, 2))}, "keys must be 2 rows, as words are, not 3"),
+    (plane, {"keys": [[1, np.nan], [0, 1]]}, "keys must hold numbers from -20 to 20, not nan"),
+    (plane, {"values": np.full((2, 1), 21)}, "values must hold numbers from -20 to 20, not 21"),
+    (plane, {"values": np.ones((2, 7))}, "values must be 1 to 6 wide, not 7"),
+    (plane, {"values": np.ones((2, 0))}, r"values must have a row .*, not be of shape \(2, 0\)"),
+    (plane, {"words": "ab"}, "words must be a list of tokens, not 'ab'"),
+    (plane, {"words": ["a"]}, "words must be 2 to 8, not 1"),
+    (plane, {"askers": ["a", 2]}, "askers must be strings, not int: 2"),
+    (plane, {"outputs": ["one"]}, "outputs must be 2 texts, not 1"),
+    (plane, {"query": 2}, r"query must be 0\.\.1, not 2"),
+    (plane, {"query": "a"}, f"'query' {TRAIT} an int, not the str 'a'"),
+    (plane, {"key": -2}, r"key must be -1\.\.1, not -2"),
+    (plane, {"root": "yes"}, f"'root' {TRAIT} a boolean, not the str 'yes'"),
     (RotaryDial, {"q": None}, f"q {NUMBERS}, not None"),
     (RotaryDial, {"q": 1.0}, f"'q' {TRAIT} a list, not the float 1.0"),
     (RotaryDial, {"q": []}, r"q must be two numbers of length at most 2, not \[\]"),
@@ -244,6 +269,19 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (calculator, {"n": "3"}, f"'n' {TRAIT} an int, not the str '3'"),
     (calculator, {"cache": "yes"}, f"'cache' {TRAIT} a boolean, not the str 'yes'"),
     (calculator, {"chart": 1}, f"'chart' {TRAIT} a unicode string, not the int 1"),
+    (Translator, {"models": None}, "models must be a list of tokens, not None"),
+    (Translator, {"models": [3]}, "models must be strings, not int: 3"),
+    (Translator, {"models": []}, "models must be one or two different ones of one_vector, .*, not"),
+    (Translator, {"models": ["rnn"]}, r"models must be one or two .*, not \['rnn'\]"),
+    (Translator, {"number": "42"}, "number must be a whole number of at least 0, got '42'"),
+    (Translator, {"number": 4.5}, "number must be a whole number of at least 0, got 4.5"),
+    (Translator, {"number": -1}, "number must be a whole number of at least 0, got -1"),
+    (Translator, {"number": np.nan}, "number must be a whole number of at least 0, got nan"),
+    (Translator, {"number": 10**12}, "number must lie in 0..999999999999, got 1000000000000"),
+    (Translator, {"stage": "1"}, f"'stage' {TRAIT} an int, not the str '1'"),
+    (Translator, {"at": -2}, r"at must be -1\.\.31, not -2"),
+    (Translator, {"which": 2}, r"which must be 0\.\.1, not 2"),
+    (Translator, {"head": 4}, r"head must be 0\.\.3, not 4"),
 ]
 
 

@@ -21,6 +21,35 @@ NO_ALT = r"""[...document.querySelectorAll("img")]
     .map((img) => img.outerHTML)"""
 CUT_OFF = """[...document.querySelectorAll(".prev-next-area a")]
     .filter((link) => link.scrollWidth > link.clientWidth).map((link) => link.textContent.trim())"""
+# Charts that a phone shows with words under 11 pixels, that have a light ground of their own in the
+# dark, or that are a picture of pixels, which has one form for both.
+CHARTS = r"""() => [...document.querySelectorAll(".draw-chart")].flatMap((chart) => {
+    const name = chart.getAttribute("aria-label").slice(0, 40), found = [];
+    const scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+    for (const text of scale ? chart.querySelectorAll("text") : [])
+        if (scale * parseFloat(getComputedStyle(text).fontSize) < 10.99)
+            found.push(`${name}: small: ${text.textContent}`);
+    const light = (colour) => {
+        const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        return Math.min(...pen.getImageData(0, 0, 1, 1).data) > 180;
+    };
+    if (document.documentElement.dataset.theme == "dark") {
+        const { width, height } = chart.viewBox.baseVal;
+        const plates = [...chart.querySelectorAll("path")].filter((path) => {
+            const box = path.getBBox(), plain = path.getAttribute("d").length < 80;
+            const large = box.width * box.height > width * height / 4;
+            return plain && large && light(getComputedStyle(path).fill);
+        });
+        if (light(getComputedStyle(chart).backgroundColor) || plates.length)
+            found.push(`${name}: a light ground`);
+    }
+    return found;
+}).concat([...document.querySelectorAll("div.cell_output img")].map((e) => `pixels: ${e.alt}`))"""
+CODE_CUT = """[...document.querySelectorAll("pre:has(> .line)")]
+    .filter((pre) => pre.clientWidth && pre.scrollWidth > pre.clientWidth)
+    .map((pre) => pre.textContent.slice(0, 60))"""
 # Selectors of a sheet that the page's one sheet left out, though the page has what they select.
 MISSED = r"""(text) => {
     const each = (rules) => [...rules].flatMap((rule) => [
@@ -75,6 +104,8 @@ def faults_of(
         "formulas not set": [True] * page.evaluate(MATH_LEFT),
         "pictures without alternative text": page.evaluate(NO_ALT),
         "names of pages cut off": page.evaluate(CUT_OFF),
+        "charts": page.evaluate(CHARTS),
+        "code cut off": page.evaluate(CODE_CUT),
         "pixels too wide": [beyond] if beyond > 0 else [],
     }
     if readable:
@@ -184,6 +215,20 @@ def test_without_javascript(site: Path, page_factory: Callable[..., Page], turn:
             views += 1
         page.context.close()
     assert views > 0
+
+
+def test_charts_can_be_read_on_a_phone_and_in_the_dark(
+    site: Path, page_factory: Callable[..., Page]
+) -> None:
+    """What `CHARTS` finds is nothing on a page of charts, and each of its faults when planted."""
+    found = max(pages(site), key=lambda path: path.read_text("utf8").count("draw-chart' "))
+    page = page_factory(found, theme="dark", width=390)
+    assert page.locator(".draw-chart").count() > 3 and page.evaluate(CHARTS) == []
+    plant = "document.querySelector('.draw-chart text').style.fontSize = '8px'"
+    page.evaluate(f"{plant}; document.querySelector('.draw-chart').style.background = '#fff'")
+    small, light = page.evaluate(CHARTS)
+    assert "small: " in small and "a light ground" in light
+    assert page.evaluate(CODE_CUT) == [] and page.locator("#pst-back-to-top").count() == 0
 
 
 class Anchors(HTMLParser):

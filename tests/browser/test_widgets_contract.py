@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
     AttentionHeatmap,
+    AttentionPlane,
     AttentionSheet,
     BlockDiagram,
     CostCalculator,
@@ -25,8 +26,10 @@ from attnbook.web import (
     Quiz,
     RotaryDial,
     SoftmaxTemperature,
+    Translator,
 )
 from attnbook.weights.int8 import load_int8
+from attnbook.weights.translators import FOLDER
 from tests.browser.widget_pages import follow, render, settle, until
 from tests.helpers.tiny_bert import NAME, tiny_bert
 from tests.helpers.tiny_gpt import tiny_gpt
@@ -128,6 +131,39 @@ def test_sheet_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert page.evaluate("[model.get('root'), model.get('mask'), unsaved.size]") == [True, True, 0]
     page.locator(".attn-num").first.click()
     page.locator(".attn-num").first.press("PageDown")
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_plane_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    two = [[1, 0], [0, 1]]
+    first = AttentionPlane(two, two, [[2, 0], [0, -2]], ["a", "b"], name="kept")
+    errors = start(page, first, attached)
+    page.get_by_role("button", name="key of “b” at 0.00, 1.00").press("ArrowUp")
+    assert page.evaluate("[model.get('k')[1], model.get('key'), unsaved.size]") == [[0, 1.1], 1, 0]
+    page.get_by_role("combobox", name="query of").select_option("b")
+    page.get_by_role("button", name="Divide by √2").click()
+    traits = "['query', 'key', 'root'].map(model.get)"
+    assert page.evaluate(f"[...{traits}, unsaved.size]") == [1, 1, False, 0]
+    page.mouse.move(*centre(page, ".attn-qkv-grip.attn-qkv-query"))
+    page.mouse.down()
+    page.mouse.move(*centre(page, ".attn-qkv-plane:has(.attn-qkv-key)"))
+    page.mouse.up()
+    assert page.evaluate("model.get('q')[1].every((part) => Math.abs(part) < 0.02)")
+    page.evaluate("model.fromKernel('q', [[1, 0], [0, 0]]), model.fromKernel('root', true)")
+    settle(page, 2)
+    assert page.locator(".attn-qkv-scores b").all_text_contents() == ["0.500", "0.500"]
+    page.get_by_role("button", name="value of “a”").press("Shift+ArrowRight")
+    assert page.evaluate("[model.get('v')[0], unsaved.size]") == [
+        [2.25, 0],
+        0,
+    ]  # the end of the plane
+    page.evaluate("model.fromKernel('outputs', ['x', 'y'])")  # Python names the numbers
+    assert page.locator(".attn-qkv-axis").all_text_contents() == ["x", "y"]
+    page.get_by_role("button", name="Reset").click()  # of what Python told last
+    assert page.evaluate(traits) == [1, 1, True]
+    page.evaluate("model.fromKernel('query', 0)")
     finish(page, errors)
 
 
@@ -361,6 +397,42 @@ def test_masked_words_keep_the_contract(browser: Browser, attached: bool) -> Non
 
 
 @pytest.mark.parametrize("attached", [True, False])
+def test_translator_keeps_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, Translator(["one_vector", "dot"], 42, name="kept"), attached)
+    page.wait_for_function("sent.length")
+    assert page.evaluate("sent") == [{"weights": "one_vector"}, {"weights": "dot"}]  # once each
+    walk = page.get_by_role("button", name="Walk through one word")
+    assert walk.get_attribute("aria-disabled") == "true"
+    page.evaluate("model.message({ weights: 'additive' }, [new DataView(new ArrayBuffer(9))])")
+    script = """([name, text]) => {
+      const view = bytes(text), longer = new Uint8Array(view.byteLength + 7);
+      longer.set(new Uint8Array(view.buffer), 3);
+      model.message({ weights: name }, [new DataView(longer.buffer, 3, view.byteLength)]);
+    }"""
+    for name in ("dot", "one_vector"):
+        file = (FOLDER / f"{name}.safetensors").read_bytes()
+        page.evaluate(script, [name, encoded(file)])
+    page.locator(".attn-number").fill("437")
+    walk.click()
+    assert page.evaluate("['text', 'stage', 'at', 'which'].map(model.get)") == ["437", 1, 0, 1]
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="und").last.click()
+    settle(page, 2)
+    assert page.evaluate("['stage', 'at'].map(model.get)") == [2, 3]
+    page.evaluate("model.fromKernel('text', 'five'), model.fromKernel('at', 9)")
+    settle(page, 2)
+    assert page.locator(".attn-number").input_value() == "five"
+    assert page.get_by_role("combobox", name="German word").input_value() == "2. (end)"
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="One digit longer").click()
+    assert page.evaluate("[model.get('text'), model.get('stage'), unsaved.size]") == ["53", 0, 0]
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("['text', 'at', 'which'].map(model.get)") == ["42", -1, 1]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
 def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
     first = Playground("We must", weights=tiny_gpt(), name="kept")
@@ -460,6 +532,18 @@ def test_masked_words_without_a_kernel(browser: Browser) -> None:
     errors = start(page, MaskedWords("Ask the cats", [1], weights=tiny_bert(), name="kept"), True)
     page.get_by_text("No kernel answers. Run the cell to ask the model yourself.").wait_for()
     assert page.get_by_text("instead of the", exact=True).is_visible()  # the stored answer
+    finish(page, errors)
+
+
+def test_a_translator_without_a_kernel(browser: Browser) -> None:
+    page = browser.new_page()
+    errors = start(page, Translator(["one_vector", "dot"], 42, name="kept"), True)
+    page.get_by_text("No kernel answers. Run the cell to ask the models yourself.").wait_for()
+    assert page.locator(".attn-written").first.inner_text().split() == ["zwei", "und", "vierzig"]
+    page.locator(".attn-number").fill("43")
+    settle(page, 2)
+    assert page.locator(".attn-written").first.inner_text() == ""  # no answer is stored
+    assert "dreiundvierzig" in page.locator(".attn-truth").inner_text()
     finish(page, errors)
 
 

@@ -106,6 +106,8 @@ def test_steps_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]
     assert heard.text_content() == "Step 2 of 3. Two keys answer."
     page.keyboard.press("Enter")
     assert says(drawing).startswith("Which score is larger?")  # and the answer waits
+    assert button(drawing, "Next").get_attribute("aria-disabled") == "true"
+    page.keyboard.press("Enter")  # on Next, which gives nothing away
     assert seen(drawing)["scores"] == 0
     page.keyboard.press("ArrowRight")
     assert seen(drawing)["scores"] == 1
@@ -132,7 +134,7 @@ def test_steps_by_pointer(open_page: Callable[..., Page], where: dict[str, Any])
     press = "tap" if where["width"] < 600 else "click"
     for _ in range(2):
         getattr(button(drawing, "Next"), press)()
-    getattr(button(drawing, "Show"), press)()
+    getattr(button(drawing, "Show the answer"), press)()
     assert seen(drawing)["scores"] == 1
     noun = drawing.locator(".attn-here .attn-noun")
     colours = noun.evaluate_all("(all) => all.map((e) => getComputedStyle(e).color)")
@@ -217,7 +219,7 @@ def test_parts_fly_into_place_unless_motion_is_unwanted(open_page: Callable[...,
     page.wait_for_function("!document.querySelector('.draw-ghost')")
     page.emulate_media(reduced_motion="reduce")
     button(drawing, "Next").click()
-    button(drawing, "Show").click()
+    button(drawing, "Show the answer").click()
     settle(page)
     assert page.evaluate(flying) == [] and page.evaluate("document.getAnimations().length") == 0
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
     AttentionHeatmap,
+    AttentionPlane,
     AttentionSheet,
     DecodingBench,
     Laboratory,
@@ -21,7 +22,7 @@ from attnbook.web import (
 from attnbook.weights.int8 import load_int8
 from tests.browser.widget_pages import render, settle, stop_clocks, tick
 from tests.helpers.tiny_gpt import tiny_gpt
-from tests.helpers.widgets import bowls, walk
+from tests.helpers.widgets import bowls, vectors, walk
 
 HELD = "el.contains(document.activeElement)"
 EYE = [[1, 0], [0, 1]]
@@ -149,6 +150,7 @@ def test_a_branch_that_is_taken_gives_the_focus_on(page: Page) -> None:
 
 KEYS = [
     (lambda: AttentionHeatmap(EYE, ["q", "r"], ["a", "b"]), ".attn-maps"),
+    (lambda: AttentionPlane(**vectors()), ".attn-qkv-grip"),
     (lambda: AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b"]), ".attn-num"),
     (lambda: LossSurface(bowls(), ["with", "without"]), "[role=application]"),
     (RotaryDial, ".attn-handle"),

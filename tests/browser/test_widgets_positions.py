@@ -206,7 +206,7 @@ def test_explorer_turns_its_hands(open_page: Callable[..., Page], where: dict[st
     turned = explorer.locator(".attn-positions-clock path").evaluate_all(
         "(all) => all.map((node) => Number(node.getAttribute('transform').match(/-?[0-9.]+/)[0]))"
     )
-    assert np.allclose(np.radians(turned), 41 / 1e4 ** (np.array(HANDS) / 32), atol=1e-3)
+    assert np.allclose(-np.radians(turned), 41 / 1e4 ** (np.array(HANDS) / 32), atol=1e-3)
     explorer.locator(".attn-positions-clock").nth(5).click()
     assert texts(explorer) == says(41, 22)
     chosen = explorer.locator(".attn-positions-mine")

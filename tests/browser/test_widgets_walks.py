@@ -89,7 +89,7 @@ def test_an_exchange_waits_for_a_guess(
 def test_a_word_of_a_caption_lights_its_number(
     page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
 ) -> None:
-    drawing = widget(page_factory(f"{path}#w.gru-step=step:11", **where), 2)
+    drawing = widget(page_factory(f"{path}#w.gru-step=step:7", **where), 2)
     drawing.locator(".attn-here .attn-noun").first.focus()
     settle(drawing.page)
     lit = drawing.locator('[data-part="h"] .draw-lit text')

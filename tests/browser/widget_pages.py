@@ -294,7 +294,7 @@ def dial_says(q: Any, k: Any, i: int, j: int, theta: float, mode: str) -> list[s
         first += f" · cos({format_number(phi, 0)}° {turn}°)"
     else:
         pi, pj = (f"p{str(n).translate(LOWER)}" for n in (i, j))
-        wave_i, wave_j = (np.array([np.sin(n * theta), np.cos(n * theta)]) for n in (i, j))
+        wave_i, wave_j = (np.array([np.cos(n * theta), np.sin(n * theta)]) for n in (i, j))
         terms = [q @ k, q @ wave_j, wave_i @ k, wave_i @ wave_j]
         names = ["q·k", f"q·{pj}", f"{pi}·k", f"{pi}·{pj}"]
         sums = [f"{n} {format_number(x, 2)}" for n, x in zip(names, terms, strict=True)]

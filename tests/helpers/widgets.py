@@ -8,6 +8,7 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import arrow, cells, column, row
 from attnbook.web import (
     AttentionHeatmap,
+    AttentionPlane,
     AttentionSheet,
     BlockDiagram,
     CostCalculator,
@@ -24,6 +25,7 @@ from attnbook.web import (
     RotaryDial,
     SoftmaxTemperature,
     Step,
+    Translator,
 )
 from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_bert import tiny_bert
@@ -73,6 +75,14 @@ def walk(**options: Any) -> Drawing:
     return Drawing(body, arrow("query", "keys"), arrow("keys", "scores.*", "weight"), **given)
 
 
+def vectors() -> dict[str, Any]:
+    """Arguments of an AttentionPlane: 4 words that ask 3 times, values of two numbers."""
+    rng = np.random.default_rng(4)
+    sizes = {"queries": 3, "keys": 4, "values": 4}
+    given: dict[str, Any] = {what: rng.normal(size=(n, 2)) for what, n in sizes.items()}
+    return {**given, "words": ["cats", "chase", "dog", "it"], "askers": ["it", "they", "cats"]}
+
+
 def few_heads() -> dict[str, Any]:
     """Arguments of a HeadChips: 2 heads, 3 checkpoints."""
     maps = np.broadcast_to([[0.25, 0.75], [1, 0]], (3, 2, 2, 2))
@@ -90,6 +100,7 @@ def calculator(**options: Any) -> CostCalculator:
 def each() -> list[Any]:
     return [
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
+        AttentionPlane(**vectors(), title="The finding"),
         AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b", "c"], title="The finding"),
         BlockDiagram(RUNS, title="The finding"),
         calculator(title="The finding"),
@@ -106,4 +117,5 @@ def each() -> list[Any]:
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
+        Translator(title="The finding"),
     ]

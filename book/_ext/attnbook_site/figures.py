@@ -23,16 +23,20 @@ class CheckAltText(SphinxPostTransform):
         for image in self.document.findall(nodes.image):
             alt = image.get("alt", "").strip()
             if not alt or A_PATH.fullmatch(alt):
-                place: nodes.Element | None = image
-                while place is not None and place.line is None:
-                    place = place.parent
-                LOGGER.warning(
-                    "picture without alternative text: say what it shows "
-                    '(in a notebook: cell metadata "mystnb": {"image": {"alt": "..."}})',
-                    location=place or image,
-                    type="attnbook",
-                    subtype="alt",
-                )
+                warn(image)
+
+
+def warn(image: nodes.image) -> None:
+    place: nodes.Element | None = image
+    while place is not None and place.line is None:
+        place = place.parent
+    LOGGER.warning(
+        "picture without alternative text: say what it shows "
+        '(in a notebook: cell metadata "mystnb": {"image": {"alt": "..."}})',
+        location=place or image,
+        type="attnbook",
+        subtype="alt",
+    )
 
 
 def setup(app) -> None:

@@ -26,9 +26,20 @@ MENDED = {
     'role="doc-biblioentry"': 'role="listitem"',
 }
 
+TOGGLE = '<summary><span class="toctree-toggle"'
+
 # Names and punctuation need no colour of their own: without a span each, a chapter's page
 # has a quarter fewer elements to set.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
+
+# Each line of a cell's code is an element, so that what does not fit hangs below its beginning.
+# Pygments ends its spans with each line.
+CODE = re.compile(
+    r'(<div class="highlight-i?python3? notranslate"><div class="highlight"><pre>)'
+    r"(?:<span></span>)?"
+    r"(.*?)(?=</pre>)",
+    re.DOTALL,
+)
 
 # Scripts that later ones on the page need at once; the others are deferred.
 AT_ONCE = ("documentation_options", "doctools", "widgets")
@@ -50,12 +61,23 @@ def configure(app: Sphinx, config: Config) -> None:
     config.html_static_path.append(str(BOOK / "_static"))
     config.html_theme_options.update(
         article_footer_items=["report-problem.html"],
+        back_to_top_button=False,  # it covers a line of text
         navbar_persistent=[],  # otherwise the two themes together show two search boxes
         search_bar_text="Search this book",
         show_toc_level=2,
         toc_title="On this page",
         use_fullscreen_button=False,
     )
+
+
+def hanging(found: re.Match[str]) -> str:
+    lines = []
+    for line in found[2].splitlines(keepends=True):
+        text = re.sub(r"<[^>]*>", "", line)
+        deep = len(text) - len(text.lstrip(" "))
+        style = f' style="--deep:{deep}"' if deep else ""
+        lines.append(f'<span class="line"{style}>{line}</span>')
+    return found[1] + "".join(lines)
 
 
 def mend(
@@ -73,6 +95,7 @@ def mend(
         if name and not any(word in name for word in AT_ONCE):
             script.attributes["defer"] = "defer"
     context["body"] = PLAIN_CODE.sub(r"\1", context.get("body") or "")
+    context["body"] = CODE.sub(hanging, context["body"])
     for found, better in MENDED.items():
         context["body"] = context["body"].replace(found, better)
 
@@ -86,6 +109,8 @@ def finish(app: Sphinx) -> None:
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         fixed = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
+        # The arrow beside a chapter that has a second page bears no name.
+        fixed = fixed.replace(TOGGLE, TOGGLE.replace("<summary", '<summary aria-label="Its pages"'))
         if fixed != text:
             page.write_text(fixed, encoding="utf-8")
     # The table of contents' own redirect lacks a language and a title.

@@ -38,8 +38,10 @@ def check(
 ) -> None:
     """Warn about weights that a widget of the page needs and the site does not have."""
     for view in doctree.findall(WidgetView) if doctree else ():
-        name = view.stored.record["state"].get("weights")
-        if name and not (Path(app.config.attnbook_weights) / f"{name}.safetensors").is_file():
+        wanted = view.stored.record["state"].get("weights") or []
+        for name in [wanted] if isinstance(wanted, str) else wanted:
+            if (Path(app.config.attnbook_weights) / f"{name}.safetensors").is_file():
+                continue
             LOGGER.warning(
                 "widget %s wants the weights %r, which are not in %s",
                 view.stored.name,

@@ -30,9 +30,9 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
 from attnbook import bundles
-from attnbook.bundles import STATE, STILL, SVG, VIEW
+from attnbook.bundles import CHART, STATE, STILL, SVG, VIEW
 
-from . import stored
+from . import figures, stored
 from .stored import NotStoredError, StoredWidget
 
 LOGGER = logging.getLogger(__name__)
@@ -89,8 +89,14 @@ class StoredViews(SphinxPostTransform):
     def set_in(self, bundle: nodes.container, form: nodes.Element) -> None:
         image = next(form.findall(nodes.image))
         svg = Path(self.env.srcdir, image["uri"]).read_text("utf-8")
-        if STILL in svg:
-            bundle.replace_self(nodes.raw("", f"<figure>{svg}</figure>", format="html"))
+        if STILL not in svg:
+            return
+        if CHART in svg:  # its cell says what it shows
+            alt = image.get("alt", "").strip()
+            if not alt:
+                figures.warn(image)
+            svg = svg.replace("<svg ", f'<svg aria-label="{escape(alt)}" ', 1)
+        bundle.replace_self(nodes.raw("", f"<figure>{svg}</figure>", format="html"))
 
 
 class WidgetDirective(SphinxDirective):

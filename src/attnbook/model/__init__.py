@@ -31,6 +31,7 @@ from attnbook.model.seq2seq import (
     GRUCell,
     LuongDecoder,
     Memory,
+    MultiHeadDecoder,
     RNNsearchDecoder,
     Seq2Seq,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "LuongDecoder",
     "Memory",
     "MultiHeadAttention",
+    "MultiHeadDecoder",
     "RMSNorm",
     "RNNsearchDecoder",
     "RelativePositions",

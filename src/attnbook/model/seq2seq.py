@@ -19,7 +19,7 @@ from attnbook.checks import (
     check_whole,
     refuse,
 )
-from attnbook.model.attention import ScoredAttention
+from attnbook.model.attention import MultiHeadAttention, ScoredAttention
 from attnbook.model.decoding import Hypotheses, State, beam_search, evaluating
 from attnbook.model.masks import padding_mask
 from attnbook.model.scores import Score
@@ -31,13 +31,13 @@ Reset = Literal["after", "before"]
 class GRUCell(nn.Module):
     """One step of a gated recurrent unit, written from its equations.
 
-        r  = sigmoid(W_r x + b_r + U_r h + c_r)          reset gate
-        z  = sigmoid(W_z x + b_z + U_z h + c_z)          update gate
-        n  = tanh(W_n x + b_n + r * (U_n h + c_n))       proposal, reset="after"
-        n  = tanh(W_n x + b_n + U_n (r * h) + c_n)       proposal, reset="before"
-        h' = (1 - z) * n + z * h
+        r  = sigmoid(W_r x + b_r + U_r h + b'_r)          reset gate
+        z  = sigmoid(W_z x + b_z + U_z h + b'_z)          update gate
+        g  = tanh(W_g x + b_g + r * (U_g h + b'_g))       proposal, reset="after"
+        g  = tanh(W_g x + b_g + U_g (r * h) + b'_g)       proposal, reset="before"
+        h' = (1 - z) * g + z * h
 
-    with x `[d_input]`, h `[d_state]`, every W `[d_state d_input]`, U `[d_state d_state]`, b and c
+    with x `[d_input]`, h `[d_state]`, every W `[d_state d_input]`, U `[d_state d_state]`, b and b'
     `[d_state]`, and * elementwise.
 
     Args:
@@ -47,7 +47,7 @@ class GRUCell(nn.Module):
             "before" it, as in the paper.
 
     The parameters have the names and layout of `torch.nn.GRUCell` (gates stacked in the order
-    r, z, n), so that its `state_dict` can be loaded.
+    r, z, g), so that its `state_dict` can be loaded.
 
     Raises:
         ValueError: if a size is below 1, or `reset` is another word; in `forward`, if x or h is of
@@ -78,16 +78,16 @@ class GRUCell(nn.Module):
         check_shapes(
             x=(x, "batch d_input"), h=(h, "batch d_state"), d_input=d_input, d_state=d_state
         )
-        x_r, x_z, x_n = (x @ self.weight_ih.T + self.bias_ih).chunk(3, dim=-1)
-        h_r, h_z, h_n = (h @ self.weight_hh.T + self.bias_hh).chunk(3, dim=-1)
+        x_r, x_z, x_g = (x @ self.weight_ih.T + self.bias_ih).chunk(3, dim=-1)
+        h_r, h_z, h_g = (h @ self.weight_hh.T + self.bias_hh).chunk(3, dim=-1)
         r = torch.sigmoid(x_r + h_r)
         z = torch.sigmoid(x_z + h_z)
         if self.reset == "before":
-            u_n, c_n = self.weight_hh.chunk(3)[2], self.bias_hh.chunk(3)[2]
-            n = torch.tanh(x_n + (r * h) @ u_n.T + c_n)
+            u_g, b_g = self.weight_hh.chunk(3)[2], self.bias_hh.chunk(3)[2]
+            g = torch.tanh(x_g + (r * h) @ u_g.T + b_g)
         else:
-            n = torch.tanh(x_n + r * h_n)
-        return (1 - z) * n + z * h
+            g = torch.tanh(x_g + r * h_g)
+        return (1 - z) * g + z * h
 
 
 class GRU(nn.Module):
@@ -239,12 +239,12 @@ class Decoder(nn.Module):
         s_t = GRU(y_(t-1), s_(t-1))                              without a score
         s_t = GRU([y_(t-1); c_t], s_(t-1))                       with one, where
         c_t = sum_j alpha_tj h_j,   alpha_t = softmax_j score(s_(t-1), h_j)
-        P(y_t | x, y before t) = softmax(W s_t + b)
+        P(y_t | x, y before t) = softmax(out(s_t))
 
     with y_(t-1) the embedding `[d_model]` of the token before, s_t `[d_model]`, h_j and c_t
-    `[d_model]`, W `[vocab_size d_model]`. With several layers each has a state of its own, which
-    starts from the same layer of the encoder; layer l reads the state of layer l-1, and the top
-    layer's state is the s_t that asks and predicts.
+    `[d_model]`, out a linear layer to `[vocab_size]`. With several layers each has a state of its
+    own, which starts from the same layer of the encoder; layer l reads the state of layer l-1, and
+    the top layer's state is the s_t that asks and predicts.
 
     Args:
         vocab: of the target.
@@ -446,6 +446,37 @@ class LuongDecoder(Decoder):
         context = self.attention(hidden[:, -1], memory.states, prepared, memory.mask)
         a = torch.tanh(self.combine(torch.cat([context, hidden[:, -1]], dim=-1)))
         return a, (hidden, memory, prepared)
+
+
+class MultiHeadDecoder(Decoder):
+    """GRU decoder that looks at the encoder's states with several heads at once.
+
+        s_t = GRU([y_(t-1); c_t], s_(t-1))
+        c_t = [head_1 ... head_h] W^O,   head_l = sum_j alpha_tlj W_l^V h_j
+        alpha_tl = softmax_j (W_l^Q s_(t-1) . W_l^K h_j / sqrt(d_head))
+
+    with W_l^Q, W_l^K, W_l^V `[d_head d_model]` and W^O as in `MultiHeadAttention`, which `heads`
+    is, and all else as in `Decoder`.
+
+    Args:
+        vocab: of the target.
+        d_model: size of embeddings and of the states of encoder and decoder.
+        n_heads: number of heads, each of size d_model / n_heads.
+
+    Raises:
+        ValueError: as `Decoder` and `MultiHeadAttention` do.
+    """
+
+    def __init__(self, vocab: Vocabulary, d_model: int, n_heads: int):
+        super().__init__(vocab, d_model)
+        self.heads = MultiHeadAttention(d_model, n_heads)
+        self.cells = nn.ModuleList([nn.GRUCell(2 * d_model, d_model)])
+
+    def look(self, token: Int[Tensor, " batch"], state: State) -> Float[Tensor, "batch d_input"]:
+        """What the cell reads: [y_(t-1); c_t]."""
+        hidden, memory, _ = state
+        context = self.heads(hidden[:, -1:], memory.states, mask=memory.mask[:, None])
+        return torch.cat([self.embedding(token), context[:, 0]], dim=-1)
 
 
 class Seq2Seq(nn.Module):

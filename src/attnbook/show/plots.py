@@ -9,9 +9,12 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from attnbook.show import charts
+
 # Okabe and Ito 2008: colours that colour-blind readers tell apart; line styles for print in grey.
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 PINK, SKY, RED = "#cc79a7", "#56b4e9", "#d55e00"
+LINE = 14  # points from one line of text to the next
 INK, FAINT = "#333333", "#d9d9d9"
 # One colour for each role in the whole book; `colours.css` has these and the dark theme's.
 ROLES = {
@@ -24,7 +27,12 @@ ROLES = {
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults to the book's: palette, plain axes, high resolution."""
+    """Set matplotlib's defaults to the book's: palette, plain axes, a phone's width.
+
+    A notebook then shows each figure as SVG, which has its own colours for a dark page
+    (`attnbook.show.charts`).
+    """
+    charts.show()
     plt.rcParams.update(
         {
             "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK, SKY, RED])
@@ -37,10 +45,12 @@ def use_style() -> None:
             "axes.titlesize": 12,
             "axes.titleweight": "bold",
             "figure.dpi": 140,
-            "figure.figsize": (5.6, 3.2),
+            "figure.figsize": (charts.WIDE, 3.2),
             "figure.facecolor": "white",
             "figure.constrained_layout.use": True,
-            "font.size": 11,
+            "figure.titlesize": 12,
+            "figure.titleweight": "bold",
+            "font.size": charts.LEAST,
             "text.color": INK,
             "xtick.color": INK,
             "ytick.color": INK,
@@ -48,13 +58,14 @@ def use_style() -> None:
     )
 
 
-def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
+def label_lines(ax: Axes, names: Sequence[str], gap: float | int | None = None) -> None:
     """Write each line's name at its right end in its colour, moving names that would overlap.
 
     Args:
         ax: axes with one line for each name, in order; set its limits and scales before.
         names: the names.
-        gap: least distance between two names, relative to the height of the axes.
+        gap: least distance between two names, relative to the height of the axes; by default
+            one line of text.
 
     Raises:
         ValueError: if the numbers of names and lines differ, a line has no end, or gap is not
@@ -65,6 +76,9 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
         raise ValueError(f"names must be a list of names, got the text {names!r}")
     if len(lines) != len(names):
         raise ValueError(f"names must be one for each of {len(lines)} lines, got {len(names)}")
+    if gap is None:
+        high = ax.get_window_extent().height / ax.figure.dpi * 72
+        gap = min(1, LINE / high)
     if not 0 <= gap <= 1:
         raise ValueError(f"gap must lie in 0..1, got {gap}")
     points = [np.asarray(line.get_xydata()) for line in lines]
@@ -74,13 +88,18 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float = 0.06) -> None:
             raise ValueError(f"ax must have lines that end in a finite point, got {end} for {name}")
     ends = [line[-1] for line in points]
     heights = [ax.transAxes.inverted().transform(ax.transData.transform(end))[1] for end in ends]
+    order = sorted(range(len(lines)), key=lambda i: heights[i])
     last = -float("inf")
-    for i in sorted(range(len(lines)), key=lambda i: heights[i]):
-        last = max(heights[i], last + gap)
+    for i in order:
+        last = heights[i] = max(heights[i], last + gap)
+    last = max(1, min(heights)) + gap
+    for i in order[::-1]:  # not into the title
+        last = heights[i] = min(heights[i], last - gap)
+    for i in order:
         ax.annotate(
             names[i],
             (ends[i][0], ends[i][1]),
-            xytext=(1.02, last),
+            xytext=(1.02, heights[i]),
             textcoords="axes fraction",
             color=lines[i].get_color(),
             va="center",

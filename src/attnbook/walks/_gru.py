@@ -1,25 +1,37 @@
-"""One step of a GRU: its gates, the candidate state, and the new state."""
+"""One step of a GRU as a drawing of its wires: gates, proposal, and the way past them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from attnbook.checks import check_shapes, check_whole
 from attnbook.model.seq2seq import GRUCell
-from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, space, text
+from attnbook.show.drawing import SMALL, Part, arrow, cells, column, grid, text
 from attnbook.walks._input import written_sum
 from attnbook.web import Drawing, Step
 
-MOST = 5  # numbers side by side
+MOST = 4  # numbers side by side
+
+
+class Wires(NamedTuple):
+    """What passes through a cell, each `[d_state]`: names as in `GRUCell`'s equations."""
+
+    r: Tensor
+    z: Tensor
+    past: Tensor  # what the reset gate lets the proposal see of the state
+    word: Tensor  # W_g x + b_g
+    g: Tensor
+    new: Tensor
 
 
 def gru_step(
     cell: GRUCell | nn.GRUCell, x: Tensor, h: Tensor, *, shown: int = MOST, **options: Any
 ) -> Drawing:
-    """One step of a GRU, number by number: reset gate, proposal, update gate, the mix of both.
+    """One step of a GRU along its wires: reset gate, past, proposal, update gate, next state.
 
-    Each column is one number of the state, computed from top to bottom.
+    Word and state stand above; wires lead down to the gates, and one wire leads from the state
+    past everything to the next state, where the update gate mixes it with the proposal.
 
     Args:
         cell: a `GRUCell` with either kind of reset, or PyTorch's.
@@ -32,7 +44,7 @@ def gru_step(
         ValueError: if x or h does not fit the cell, the cell has no biases, or
             `shown` is not in 2 .. `MOST`.
 
-    Source: Cho et al. 2014, equations 5 to 8; the documentation of `torch.nn.GRU`.
+    Source: Cho et al. 2014, figure 2 and equations 5 to 8; the documentation of `torch.nn.GRU`.
     """
     check_whole(2, shown=shown)
     if shown > MOST:
@@ -42,128 +54,108 @@ def gru_step(
     d_state, d_input = cell.weight_hh.shape[1], cell.weight_ih.shape[1]
     check_shapes(x=(x, "d_input"), h=(h, "d_state"), d_input=d_input, d_state=d_state)
     after = getattr(cell, "reset", "after") == "after"
-    with torch.no_grad():
-        made = cell(x[None], h[None])[0]
-        x_r, x_z, x_n = (cell.weight_ih @ x + cell.bias_ih).chunk(3)
-        h_r, h_z, h_n = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
-        r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
-        u_n, c_n = cell.weight_hh.chunk(3)[2], cell.bias_hh.chunk(3)[2]
-        past = r * h_n if after else u_n @ (r * h) + c_n
-        n = torch.tanh(x_n + past)
-
-    def strip(name: str, vector: Tensor, role: str = "", high: float | None = None) -> Part:
-        """A row of cells; a gate's shades stand for 0 to 1, a state's for −1 to 1."""
-        largest = high or max(float(vector[:shown].abs().max()), 1e-6)
-        span = (0.0 if role == "weight" else -largest, largest)
-        return cells(vector[:shown], role, name=name, digits=2, width=36, span=span)
-
-    high = max(1.0, float(h.abs().max()))
-    rows: list[Any] = [
-        ["word x", strip("x", x)],
-        ["state h", strip("h", h, "state", high)],
-        space(8),
-        ["reset gate r", strip("r", r, "weight", 1.0)],
-        [
-            "past U h + c" if after else "past r ⊙ h",
-            strip("past", h_n if after else r * h, "state"),
-        ],
-        [
-            "past, times r" if after else "U (r ⊙ h) + c",
-            strip("let", past, "state"),
-        ],
-        ["word W x + b", strip("read", x_n)],
-        ["proposal n", strip("n", n, "value", high)],
-        space(8),
-        ["update gate z", strip("z", z, "weight", 1.0)],
-        ["keep z ⊙ h", strip("kept", z * h, "state", high)],
-        ["take (1−z) ⊙ n", strip("taken", (1 - z) * n, "value", high)],
-        ["next state h′", strip("next", made, "state", high)],
-    ]
-    body = grid(
-        [
-            [text(line[0], size=SMALL, beside=line[1].name), line[1]]
-            if isinstance(line, list)
-            else line
-            for line in rows
-        ],
-        align="rl",
-        gap=(8, 12),
+    wires = _wires(cell, x, h, after)
+    return Drawing(
+        _body(wires, x, h, shown, after),
+        *(arrow(part, f"{gate}-box") for part in ("x", "h") for gate in ("r", "z")),
+        arrow("r", "past-box", "weight"),
+        arrow("h", "past", "state", side="right"),
+        arrow("past", "g-box", "state"),
+        arrow("x", "g", side="left"),
+        arrow("g", "next-box", "value"),
+        arrow("z", "next-box", "weight"),
+        arrow("h", "next", "state", side="right"),
+        alt="A word and a state above. Wires lead from both to a reset gate and an update gate."
+        " The reset gate and the state lead to the past, this and the word to a proposal. Proposal,"
+        " update gate, and a wire that comes straight from the state, lead to the next state.",
+        steps=_steps(wires, x, h, shown, after),
+        **options,
     )
-    k = int(
-        ((z - 0.5) * (h - n))[:shown].abs().argmax()
-    )  # where the old and the new part differ most
-    held, new = float(z[k] * h[k]), float((1 - z[k]) * n[k])
-    low = int(r[:shown].argmin())
-    more = f" Of each vector {shown} numbers are shown." if max(d_state, d_input) > shown else ""
-    steps = [
+
+
+@torch.no_grad()
+def _wires(cell: GRUCell | nn.GRUCell, x: Tensor, h: Tensor, after: bool) -> Wires:
+    x_r, x_z, x_g = (cell.weight_ih @ x + cell.bias_ih).chunk(3)
+    h_r, h_z, h_g = (cell.weight_hh @ h + cell.bias_hh).chunk(3)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    u_g, b_g = cell.weight_hh.chunk(3)[2], cell.bias_hh.chunk(3)[2]
+    past = r * h_g if after else u_g @ (r * h) + b_g
+    return Wires(r, z, past, x_g, torch.tanh(x_g + past), cell(x[None], h[None])[0])
+
+
+def _body(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> Part:
+    r, z, past, _, g, new = wires
+    high = max(1.0, float(h.abs().max()))
+
+    def strip(words: str, name: str, vector: Tensor, role: str = "") -> Part:
+        """A labelled row of cells; a gate's shades stand for 0 to 1, a state's for −1 to 1."""
+        largest = max(float(vector[:shown].abs().max()), 1e-6)
+        largest = {"weight": 1.0, "state": high, "value": high}.get(role, largest)
+        span = (0.0 if role == "weight" else -largest, largest)
+        numbers = cells(vector[:shown], role, name=name, digits=2, width=34, span=span)
+        return column(text(words, size=SMALL, beside=name), numbers, gap=2, name=f"{name}-box")
+
+    let = "r ⊙ (U h + b′)" if after else "U (r ⊙ h) + b′"
+    rows = [
+        [strip("word x", "x", x), strip("state h", "h", h, "state")],
+        [strip("reset gate r", "r", r, "weight"), strip("update gate z", "z", z, "weight")],
+        [strip(f"past {let}", "past", past, "state"), None],
+        [strip("proposal g", "g", g, "value"), None],
+        [None, strip("next state h′", "next", new, "state")],
+    ]
+    return grid(rows, gap=(36, 30))
+
+
+def _steps(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> list[Step]:
+    r, z, past, word, g, new = wires
+    more = f" Of each vector {shown} numbers are shown." if max(len(x), len(h)) > shown else ""
+    low, k = int(r[:shown].argmin()), int(((z - 0.5) * (h - g))[:shown].abs().argmax())
+    mix = f"{float(z[k]):.2f} · {_said(h[k])} + {1 - float(z[k]):.2f} · {_said(g[k])}"
+    through = f"Of number {low + 1} the gate lets [{r[low]:.2f}](r.{low}) through"
+    return [
         Step(
-            f"A GRU reads a [word](x), as a vector of {d_input} numbers, and its own [state](h) so"
-            f" far, {d_state} numbers.{more}",
-            "x h",
+            f"A GRU reads a [word](x), as a vector of {len(x)} numbers, and its own [state](h) so"
+            f" far, {len(h)} numbers.{more}",
+            "x h x-box h-box",
         ),
         Step(
             "The [reset gate](r) is computed from both, by learnt matrices. A sigmoid makes its"
             f" numbers lie between 0 and 1. The smallest here is [{r[low]:.2f}](r.{low}).",
-            "r",
+            "r r-box",
         ),
         Step(
-            "The [past](past): another matrix mixes the numbers of the state."
+            f"A matrix mixes the numbers of the state. {through}: the [past](past)."
             if after
-            else f"The gate multiplies the state, number by number: the [past](past). Of number"
-            f" {low + 1} it lets [{r[low]:.2f}](r.{low}) through.",
-            "past",
+            else f"{through}. Then a matrix mixes what is left of the state: the [past](past).",
+            "past past-box",
         ),
         Step(
-            "The gate multiplies it, number by number. Of number"
-            f" {low + 1} it lets [{r[low]:.2f}](r.{low}) [through](let)."
-            if after
-            else "Another matrix [mixes](let) what the gate let through.",
-            "let",
-        ),
-        Step("What the [word](read) itself says comes from a matrix of its own.", "read"),
-        Step(
-            f"Their sum goes through a tanh. That is the [proposal](n) for the new state. Its first"
-            f" number: tanh({written_sum([float(past[0]), float(x_n[0])])})"
-            f" = {written_sum([float(n[0])])}.",
-            "n",
+            "The past and what the word says, by a matrix of its own, are added and go through a"
+            " tanh. That is the [proposal](g) for the new state. Its first number:"
+            f" tanh({written_sum([float(past[0]), float(word[0])])}) = [{_said(g[0])}](g.0).",
+            "g g-box",
         ),
         Step(
             "The [update gate](z) is computed as the reset gate was, with other matrices. It"
             " decides what the state keeps.",
-            "z",
+            "z z-box",
             ask="Old state or proposal: who decides, for each number of the state?",
         ),
-        Step("z times the old state is what is [kept](kept).", "kept"),
-        Step("1 − z times the proposal is what is [taken](taken).", "taken"),
         Step(
-            f"The sum is the [next state](next). Number {k + 1}: {written_sum([held, new])} ="
-            f" [{written_sum([float(made[k])])}](next.{k}).",
-            "next",
+            "The [next state](next) is a mix: z of the old state, which comes by a wire of its own,"
+            f" and 1 − z of the proposal. Number {k + 1}: {mix} = [{_said(new[k])}](next.{k}).",
+            "next next-box",
             ask=f"Of number {k + 1} the update gate is {z[k]:.2f}. Will the next state be nearer"
             " to the old one or to the proposal?",
         ),
         Step(
-            f"It was [{written_sum([float(h[k])])}](h.{k}), the proposal was"
-            f" [{written_sum([float(n[k])])}](n.{k}). Where z is near 1 a number stays as it is,"
-            " however many words are read. Where z is near 0 it is replaced.",
+            f"It was [{_said(h[k])}](h.{k}), the proposal was [{_said(g[k])}](g.{k}). Where z is"
+            " near 1 a number stays as it is, however many words are read. Where z is near 0 it is"
+            " replaced.",
             "next",
         ),
     ]
-    lets = [arrow("past.*", "let.*", "state", drawn=False), arrow("r.*", "let.*", drawn=False)]
-    if not after:
-        lets = [arrow("h.*", "past.*", drawn=False), arrow("r.*", "past.*", drawn=False)]
-    return Drawing(
-        body,
-        *(arrow(part, gate, drawn=False) for part in ("x", "h") for gate in ("r", "z")),
-        *lets,
-        *(arrow(f"{part}.*", "n.*", drawn=False) for part in ("let", "read")),
-        arrow("h", "kept", "state", side="right"),
-        arrow("z.*", "kept.*", drawn=False),
-        *(arrow(f"{part}.*", "taken.*", drawn=False) for part in ("n", "z")),
-        *(arrow(f"{part}.*", "next.*", drawn=False) for part in ("kept", "taken")),
-        alt="Rows of numbers, a column for each number of the state: the word, the state, the reset"
-        " gate, the past that it lets through, the proposal, the update gate, what is kept, what is"
-        " taken, and their sum, the next state.",
-        steps=steps,
-        **options,
-    )
+
+
+def _said(value: Tensor) -> str:
+    return written_sum([float(value)])

@@ -135,7 +135,7 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
     def moved(old: Tensor, new: Tensor, name: str) -> str:
         k = int((new - old)[:SHOWN].abs().argmax())
         a, b = (written_sum([float(each[k])]) for each in (old, new))
-        return f"[one number](%s.{k}) goes from {a} to {b}" % name
+        return f"[number {k + 1}]({name}.{k}) goes from {a} to {b}"
 
     each = [f"word{t}" for t in range(1, n + 1)]
     steps = [

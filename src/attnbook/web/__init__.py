@@ -2,6 +2,7 @@
 
 from attnbook.web._widget import format_number
 from attnbook.web.attention_heatmap.widget import AttentionHeatmap
+from attnbook.web.attention_plane.widget import AttentionPlane
 from attnbook.web.attention_sheet.widget import AttentionSheet
 from attnbook.web.block_diagram.widget import BlockDiagram
 from attnbook.web.cost_calculator.widget import CostCalculator
@@ -17,9 +18,11 @@ from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import Question, Quiz
 from attnbook.web.rotary_dial.widget import RotaryDial
 from attnbook.web.softmax_temperature.widget import SoftmaxTemperature
+from attnbook.web.translator.widget import Translator
 
 __all__ = [
     "AttentionHeatmap",
+    "AttentionPlane",
     "AttentionSheet",
     "BlockDiagram",
     "CostCalculator",
@@ -36,6 +39,7 @@ __all__ = [
     "RotaryDial",
     "SoftmaxTemperature",
     "Step",
+    "Translator",
     "check_yourself",
     "format_number",
 ]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import torch
 from jaxtyping import Float, Int8
@@ -21,6 +21,7 @@ from attnbook.model.config import TransformerConfig
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair, WordPiece
 
+Module = TypeVar("Module", bound=nn.Module)
 LEVELS = 127
 SCALE = ".scale"  # suffix of the name of a matrix's scales
 BERT_METADATA = ("config", "tokens", "lowercase")  # metadata of each model with a WordPiece
@@ -87,6 +88,15 @@ def save_int8(
         raise ValueError("tokenizer must have the model's tokens, in their usual order")
     if taken := sorted(set(more or {}) & set(own)):
         raise ValueError(f"more must not have {taken[0]}, which the model says, got {taken}")
+    write_int8(path, model, {**own, **(more or {})})
+
+
+def write_int8(path: str | Path, model: nn.Module, said: Mapping[str, Any]) -> None:
+    """Write a model's matrices in 8 bits and its vectors in 32, with what is `said` of it.
+
+    Raises:
+        ValueError: if a weight is not finite.
+    """
     tensors: dict[str, Tensor] = {}
     for name, weight in model.state_dict().items():
         if weight.ndim == 2:
@@ -97,7 +107,7 @@ def save_int8(
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        for name, value in {**own, **(more or {})}.items()
+        for name, value in said.items()
     }
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
 
@@ -130,6 +140,18 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
         config = TransformerConfig(**stored["config"])
     except TypeError as error:
         raise ValueError(f"{path} must say a config that is known here: {error}") from None
+    made = Bert if isinstance(tokenizer, WordPiece) else TransformerDecoder
+    if not issubclass(made, kind):
+        raise ValueError(f"{path} must hold a {kind.__name__}, got a {made.__name__}")
+    return fill_int8(path, made(tokenizer.vocab, config)), tokenizer
+
+
+def fill_int8(path: str | Path, model: Module) -> Module:
+    """Give a model the weights of a file that `write_int8` wrote; returns it, to be evaluated.
+
+    Raises:
+        ValueError: if the weights do not fit the model.
+    """
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     weights = {
@@ -137,15 +159,12 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
         for name, tensor in tensors.items()
         if not name.endswith(SCALE)
     }
-    made = Bert if isinstance(tokenizer, WordPiece) else TransformerDecoder
-    if not issubclass(made, kind):
-        raise ValueError(f"{path} must hold a {kind.__name__}, got a {made.__name__}")
-    model = made(tokenizer.vocab, config)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{path} must hold the weights of a {made.__name__}: {error}") from None
-    return model.eval(), tokenizer
+        kind = type(model).__name__
+        raise ValueError(f"{path} must hold the weights of a {kind}: {error}") from None
+    return model.eval()
 
 
 def _tokenizer(stored: Mapping[str, Any], path: str | Path = "model") -> WordPiece | BytePair:

@@ -15,7 +15,7 @@ export function makeCaption({ caption, ask }, { partsOf, mark, open }) {
   const answer = h("p", { className: "attn-answer" }, ...pieces(caption).flatMap((piece, i, every) =>
     (i % 3 === 0 ? [piece] : i % 3 === 1 ? [makeNoun(piece, partsOf(every[i + 1]), mark)] : [])));
   if (!ask) return h("li", {}, answer);
-  const show = h("button", { type: "button", className: "attn-show", onclick: open }, "Show");
+  const show = h("button", { type: "button", className: "attn-show", onclick: open }, "Show the answer");
   return h("li", {}, h("div", { className: "attn-ask" }, h("p", {}, ask), show), answer);
 }
 

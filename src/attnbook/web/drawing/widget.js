@@ -75,7 +75,8 @@ function listen(walk, root) {
   stage.addEventListener("pointerdown", (event) => (from = event.pointerType === "touch" ? event : null));
   stage.addEventListener("pointerup", (event) => {
     const x = event.clientX - from?.clientX, y = event.clientY - from?.clientY;
-    if (Math.abs(x) > 40 && Math.abs(x) > 2 * Math.abs(y)) goBy(walk, x < 0 ? 1 : -1);
+    const away = x < 0 && waits(walk, now(walk)); // it would give the answer away
+    if (!away && Math.abs(x) > 40 && Math.abs(x) > 2 * Math.abs(y)) goBy(walk, x < 0 ? 1 : -1);
   });
 }
 
@@ -128,7 +129,7 @@ function drawControls(walk) {
     node.classList.toggle("attn-waits", waits(walk, i));
   });
   disable(back, n === 0);
-  disable(next, n === steps.length - 1 && !waits(walk, n));
+  disable(next, n === steps.length - 1 || waits(walk, n)); // its own button answers a question
   play.textContent = walk.timer ? "Pause" : "Play";
   slider.value = n + 1;
   slider.setAttribute("aria-valuetext", `step ${n + 1} of ${steps.length}`);

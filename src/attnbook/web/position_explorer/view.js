@@ -10,7 +10,7 @@ const minus = (text) => String(text).replace("-", "−");
 // Clock hands of some pairs. `choose` is told the pair of one that was pressed.
 export function makeClocks(size, choose) {
   const clocks = clockPairs(size).map((pair) => {
-    const hand = svg("path", { d: "M0 0V-0.9M-0.14 -0.68L0 -0.9L0.14 -0.68" }), numbers = h("span", {}, " ");
+    const hand = svg("path", { d: "M0 0H0.9M0.68 -0.14L0.9 0L0.68 0.14" }), numbers = h("span", {}, " ");
     const face = svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), hand);
     const node = h("div", { className: "attn-positions-clock", onclick: () => choose(pair) },
       face, h("b", {}, `pair ${pair}`), numbers);
@@ -23,7 +23,7 @@ export function makeClocks(size, choose) {
   function draw(vector, angle, chosen) {
     for (const clock of clocks) {
       const [sine, cosine] = vector.subarray(2 * clock.pair);
-      clock.hand.setAttribute("transform", `rotate(${((angle(clock.pair) * 180) / Math.PI).toFixed(2)})`);
+      clock.hand.setAttribute("transform", `rotate(${((-angle(clock.pair) * 180) / Math.PI).toFixed(2)})`);
       clock.text.data = [sine, cosine].map((value) => minus(format(value, 2))).join("\n");
       clock.node.classList.toggle("attn-positions-mine", clock.pair === chosen);
     }

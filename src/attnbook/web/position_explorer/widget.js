@@ -53,7 +53,7 @@ class PositionExplorer {
     return h("div", { className: "attn attn-positions", role: "group", "aria-label": title || "Sinusoidal positions" },
       ...(title ? [h("p", { className: "attn-title" }, title)] : []),
       sliders.position.node, h("div", { className: "attn-row" }, this.play.node, text.binary), this.clocks.node,
-      legend("Below each hand: its sine (how far right), its cosine (how far up)."),
+      legend("Below each hand: its sine (how far up), its cosine (how far right)."),
       sliders.pair.node, sliders.base.node,
       legend(`Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `,
         colourKey(), " 1"),

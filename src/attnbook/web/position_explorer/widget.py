@@ -20,9 +20,10 @@ class PositionExplorer(Widget):
     """Position vectors p_i as clock hands that turn, and as columns of a picture.
 
     p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m has
-    the period 2 pi base^(2m / d). A pair is drawn as a hand with these two coordinates; up to eight
-    hands turn, beside the position in binary digits. The inner product p_i . p_j is the sum over m
-    of cos((i - j) / base^(2m / d)): the same curve over the distance for every i.
+    the period 2 pi base^(2m / d). A pair is drawn as a hand, its sine upwards and its cosine to the
+    right, so that it turns as angles do, counter-clockwise; up to eight hands turn, beside the
+    position in binary digits. The inner product p_i . p_j is the sum over m of
+    cos((i - j) / base^(2m / d)): the same curve over the distance for every i.
 
     Args:
         d_model: size d of a vector, even, at most 512.
@@ -110,7 +111,7 @@ class PositionExplorer(Widget):
         clocks, map_, waves, products = figure.subplots(4, 1, height_ratios=[0.6, 2, 1, 1])
         many = min(HANDS, self.d_model // 2)
         for n, pair in enumerate((np.linspace(0, self.d_model // 2 - 1, many) + 0.5).astype(int)):
-            right, up = p[i, 2 * pair : 2 * pair + 2]
+            up, right = p[i, 2 * pair : 2 * pair + 2]
             clocks.plot([n, n + 0.45 * right], [0, 0.45 * up], color="#2b6cb0")
             clocks.text(n, -0.9, f"pair {pair}", ha="center", fontsize=7)
         clocks.set(xlim=(-0.6, HANDS - 0.4), ylim=(-0.9, 0.5), aspect="equal")

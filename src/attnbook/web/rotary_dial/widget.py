@@ -22,11 +22,11 @@ LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 def positioned(vector: Any, position: Any, theta: float | int, mode: str) -> np.ndarray:
     """What two numbers `[..., 2]` become at a position: turned by position * theta, or added to.
 
-    turn: (x cos a - y sin a, x sin a + y cos a);  add: (x + sin a, y + cos a);  a = position theta
+    turn: (x cos a - y sin a, x sin a + y cos a);  add: (x + cos a, y + sin a);  a = position theta
     """
     (x, y), angle = vector, np.asarray(position) * theta
     s, c = np.sin(angle), np.cos(angle)
-    new = (x + s, y + c) if mode == "add" else (x * c - y * s, x * s + y * c)
+    new = (x + c, y + s) if mode == "add" else (x * c - y * s, x * s + y * c)
     return np.stack(new, axis=-1)
 
 
@@ -35,7 +35,7 @@ class RotaryDial(Widget):
 
     rotate: score = R(i theta) q . R(j theta) k = |q| |k| cos(phi + (i - j) theta)
     add:    score = (q + p_i) . (k + p_j) = q.k + q.p_j + p_i.k + p_i.p_j,
-            p_i = (sin i theta, cos i theta)
+            p_i = (cos i theta, sin i theta)
 
     with R a rotation and phi the angle from k to q. Moving both positions by one leaves the first
     score unchanged, but not the second: its two middle terms depend on more than i - j.

@@ -51,10 +51,10 @@ export function pixels(p, n) {
   return data;
 }
 
-// What two numbers become at a position: turned by position * theta, or with the wave (sin, cos) of that angle added.
+// What two numbers become at a position: turned by position * theta, or with a hand (cos, sin) at that angle added.
 export function positioned([x, y], position, theta, mode) {
   const s = Math.sin(position * theta), c = Math.cos(position * theta);
-  return mode === "add" ? [x + s, y + c] : [x * c - y * s, x * s + y * c];
+  return mode === "add" ? [x + c, y + s] : [x * c - y * s, x * s + y * c];
 }
 export const inner = ([a, b], [c, d]) => a * c + b * d;
 

@@ -1,0 +1,47 @@
+// What AttentionPlane computes and writes; no DOM, so that Node tests import this file as it is.
+import { format, softmax, within } from "../shared/math.js";
+
+const dot = (a, b) => a.reduce((sum, x, m) => sum + x * b[m], 0);
+export const written = (x, digits = 2) => format(x, digits).replace("-", "−");
+export const point = (vector) => vector.map((part) => written(part)).join(", ");
+export const swap = (list, at, by) => list.map((one, n) => (n === at ? by : one));
+
+// A vector as the plane keeps it: two decimals, and inside it.
+export const kept = (vector, edge) => vector.map((part) => Math.round(100 * within(part, -edge, edge)) / 100 || 0);
+
+// What the query of one word reads. `shadows` are the lengths of the keys along the query, `feet` where these end.
+export function compute({ q, k, v, query, root }) {
+  const asked = q[query], length = Math.hypot(...asked), products = k.map((key) => dot(asked, key));
+  const scores = products.map((product) => (root ? product / Math.SQRT2 : product)), weights = [...softmax(scores)];
+  const shadows = products.map((product) => product / length || 0);
+  const feet = shadows.map((shadow) => asked.map((part) => (shadow * part) / length || 0));
+  const parts = v.map((value, j) => value.map((x) => weights[j] * x));
+  const out = v[0].map((_, m) => parts.reduce((sum, part) => sum + part[m], 0));
+  return { products, scores, weights, length, shadows, feet, parts, out };
+}
+
+// The product of the query with one key, first by its numbers, then by lengths.
+export function productWritten({ q, k, query }, j, { products, length, shadows }) {
+  const factors = q[query].map((x, m) => `${written(x)} × ${written(k[j][m])}`);
+  return [`${factors.join(" + ")} = ${written(products[j])}`,
+    `length of the query ${written(length)} × shadow ${written(shadows[j])}`];
+}
+
+// A list of numbers as rows like those of `old`, which stays where it has another size.
+export function reshaped(values, old, edge) {
+  const wide = old[0].length;
+  if (values.length !== old.length * wide) return old;
+  return old.map((_, i) => kept(values.slice(i * wide, (i + 1) * wide), edge));
+}
+
+// Heights of labels [middle, height, width in pixels], moved down where one would lie on another.
+export function spreadOut(labels, line) {
+  const order = labels.map((_, n) => n).sort((a, b) => labels[a].y - labels[b].y), heights = labels.map(({ y }) => y);
+  order.forEach((a, at) => {
+    for (const b of order.slice(0, at)) {
+      const near = Math.abs(labels[a].x - labels[b].x) < (labels[a].wide + labels[b].wide) / 2;
+      if (near && heights[a] < heights[b] + line) heights[a] = heights[b] + line;
+    }
+  });
+  return heights;
+}

@@ -1,0 +1,100 @@
+// What one model makes of a number: its words, what is wrong with them, how often it is right, and its maps.
+import { compare, wrong } from "./compare.js";
+import { makeMap } from "./map.js";
+import { h } from "../shared/ui.js";
+
+const percent = (share) => `${Math.round(100 * share)}%`;
+
+// A bar for each number of digits: the share of numbers that the model translates exactly.
+function makeShares(exact) {
+  const bars = exact.map((share) => {
+    const bar = h("i");
+    bar.style.setProperty("--share", share);
+    return bar;
+  });
+  const columns = bars.map((bar, n) => h("span", {}, h("span", { className: "attn-rod" }, bar), String(n + 1)));
+  const said = h("p", { className: "attn-note" });
+  const node = h("div", {}, h("div", { className: "attn-shares", "aria-hidden": "true" }, ...columns), said);
+  function draw(digits, trained) {
+    columns.forEach((column, n) => column.classList.toggle("attn-on", n + 1 === digits));
+    const kind = digits > 1 ? "Of numbers that it never saw, with" : "Of the numbers with";
+    const limit = digits > trained ? ` It has seen at most ${trained} digits.` : "";
+    said.textContent = !digits ? "" : `${kind} ${digits} digit${digits > 1 ? "s" : ""}, it gets `
+      + `${percent(exact[digits - 1])} exactly right.${limit}`;
+  }
+  return { node, draw };
+}
+
+// A place of the translation: the word that was written and, if it is wrong, the one that it should be.
+function makeWord({ is, should, at }, n, here, choose) {
+  const bad = wrong({ is, should });
+  const word = h("span", { className: "attn-german", lang: "de" }, is ?? "…");
+  const instead = !bad ? [] : [h("span", { className: "attn-should" },
+    ...(should ? [h("span", { className: "attn-heard" }, is === null ? " missing: " : " instead of: "),
+      h("span", { lang: "de" }, should)] : ["too much"]))];
+  const pressed = choose && at >= 0, look = { className: `attn-morpheme${bad ? " attn-wrong" : ""}` };
+  const node = h(pressed ? "button" : "span", look, word, ...instead);
+  if (pressed) {
+    Object.assign(node, { type: "button", onclick: () => choose(at) });
+    node.setAttribute("aria-pressed", at === here);
+  }
+  node.style.setProperty("--n", n);
+  return h("li", {}, node);
+}
+
+// What is said of a translation. `places` is null where no truth is known.
+export function verdict(places) {
+  if (!places) return "";
+  const bad = places.filter(wrong).length;
+  return !bad ? "Right." : `Wrong in ${bad} of ${places.length} parts.`;
+}
+
+// `choose` gets the number of a German word, where there is attention, and `tell` a weight under the pointer, in words,
+// or nothing. `views` holds the maps, which stand beside those of other models.
+export function makeCard(label, exact, choose, tell) {
+  const words = h("ol", { className: "attn-written", role: "list", "aria-label": `German by ${label}` });
+  const said = h("p", { className: "attn-finding" }), shares = makeShares(exact), drawn = [];
+  const views = h("div", { className: "attn-own-views" });
+  const look = { className: "attn-card", role: "group", "aria-label": label };
+  const node = h("div", look, h("p", { className: "attn-model" }, label),
+    words, said, shares.node);
+  let shown, last = "";
+
+  function read(head, cell) {
+    const { rows, columns, told } = shown, [i, j] = cell ?? [], name = nameOf(head);
+    tell(cell && `${name}: ${rows[i]} → ${columns[j]} ${told.maps[head][i][j].toFixed(2)}`);
+  }
+  const nameOf = (head) => (shown.told.maps.length > 1 ? `${label}, head ${head + 1}` : label);
+  function drawMaps(here) {
+    const { rows, columns, told } = shown, count = told.maps.length;
+    while (drawn.length < count) {
+      const head = drawn.length;
+      drawn.push(makeMap((cell) => read(head, cell), choose));
+    }
+    views.replaceChildren(...drawn.slice(0, count).map((map) => map.node));
+    told.maps.forEach((weights, l) => drawn[l].draw(weights, rows, columns, here, nameOf(l)));
+  }
+
+  // Draws an answer, { written, maps }, or nothing while there is none; `here` is the chosen word.
+  function draw(told, { truth, columns, digits, trained, here }) {
+    const places = told && truth && compare(told.written, truth);
+    const all = places ?? told?.written.map((is, at) => ({ is, should: is, at })) ?? [];
+    const now = JSON.stringify(all);
+    if (now === last) markHere(here);
+    else words.replaceChildren(...all.map((place, n) => makeWord(place, n, here, choose)));
+    words.classList.toggle("attn-fresh", last !== "" && now !== last);
+    last = now;
+    said.textContent = told ? verdict(places) : "";
+    said.classList.toggle("attn-amiss", Boolean(places?.some(wrong)));
+    shares.draw(digits, trained);
+    shown = { told, columns, rows: [...(told?.written ?? []), "(end)"] };
+    if (choose && told) drawMaps(here);
+    else views.replaceChildren();
+    return places;
+  }
+  function markHere(here) {
+    const pressed = [...words.querySelectorAll("button")];
+    pressed.forEach((each, n) => each.setAttribute("aria-pressed", n === here));
+  }
+  return { node, views, draw };
+}

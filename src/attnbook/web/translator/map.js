@@ -1,0 +1,39 @@
+// An attention map as a table: a row a word written, a column a word read.
+import { h } from "../shared/ui.js";
+
+// `tell` gets the cell [row, column] under a pointer, or nothing; `choose` the row that was pressed.
+export function makeMap(tell, choose) {
+  const node = h("div", { className: "attn-grid" });
+  const cellAt = ({ target }) => {
+    const { i, j } = target.closest("td")?.dataset ?? {};
+    return i && [Number(i), Number(j)];
+  };
+  node.addEventListener("pointerover", (event) => tell(cellAt(event)));
+  node.addEventListener("pointerleave", () => tell());
+  node.addEventListener("click", (event) => {
+    const cell = cellAt(event);
+    if (cell) choose(cell[0]);
+  });
+  let last = "";
+
+  function cell(weight, i, j) {
+    const td = h("td", {}, weight.toFixed(2));
+    td.style.setProperty("--level", weight.toFixed(3));
+    Object.assign(td.dataset, { i, j });
+    return td;
+  }
+  function draw(weights, rows, columns, here, name) {
+    const now = JSON.stringify([weights, rows, columns, name]);
+    if (now !== last) {
+      node.replaceChildren(h("table", {}, h("caption", {}, name),
+        h("thead", {}, h("tr", {}, h("td", { className: "attn-corner" }),
+          ...columns.map((word) => h("th", { scope: "col" }, h("span", {}, word))))),
+        h("tbody", {}, ...weights.map((row, i) =>
+          h("tr", {}, h("th", { scope: "row", ...(i < rows.length - 1 ? { lang: "de" } : {}) }, rows[i]),
+            ...row.map((weight, j) => cell(weight, i, j)))))));
+    }
+    last = now;
+    node.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("attn-on", i === here));
+  }
+  return { node, draw };
+}

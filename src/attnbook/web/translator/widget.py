@@ -1,0 +1,185 @@
+"""Translator: the book's trained translators of number words, on the reader's own number."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets
+from matplotlib.figure import Figure
+
+from attnbook import bundles
+from attnbook.model.recording import recorded
+from attnbook.text.number_words import MAX_DIGITS, number_pair
+from attnbook.text.vocabulary import pad_batch
+from attnbook.web._widget import Widget, WidgetError, as_tokens
+from attnbook.weights.int8 import metadata
+from attnbook.weights.translators import FOLDER, TRANSLATORS, translator
+
+LABELS = {
+    "one_vector": "one vector",
+    "additive": "additive attention",
+    "dot": "dot-product attention",
+    "one_head": "one head",
+    "four_heads": "four heads",
+}
+LONGEST = 100  # letters that a reader types
+WRITTEN = 32  # words of a translation, with its end
+STAGES = 6  # of the walk, at most
+
+
+class Translator(Widget):
+    """A number, its translation by one or two trained models, their maps, and a walk of one word.
+
+    The reader types a number or its English words. The models run in the page, which fetches their
+    weights when the widget is near, 20 to 25 kB each; what is wrong in a translation is marked. A
+    notebook stores the answer to `number`, no weights.
+
+    Args:
+        models: one or two of `attnbook.weights.translators.TRANSLATORS`: "one_vector",
+            "additive", "dot", "one_head", "four_heads".
+        number: what is translated first, 0 to 999,999,999,999.
+        stage: 0: the walk is closed; from 1 on: the step at which it is open.
+        at: which German word the walk is about, from 0; -1: the first one until the reader chooses.
+        which: of which model the walk is, from 0; one without attention has none.
+        head: which head the walk shows, from 0.
+        title: the heading; it states the finding.
+        name: a short slug, for links and for the widget's copies on other pages.
+
+    `text`, `stage`, `at`, `which`, `head` follow the reader where there is a kernel.
+
+    Raises:
+        ValueError: if the models are not one or two different ones of these, the number is out of
+            range, or a choice is.
+    """
+
+    _esm, _css = bundles.load("Translator")
+
+    weights = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    exact = traitlets.List(traitlets.List(traitlets.Float())).tag(sync=True)
+    trained = traitlets.Int(9).tag(sync=True)
+    text = traitlets.Unicode().tag(sync=True)
+    stage = traitlets.Int(0).tag(sync=True)
+    at = traitlets.Int(-1).tag(sync=True)
+    which = traitlets.Int(0).tag(sync=True)
+    head = traitlets.Int(0).tag(sync=True)
+    answers = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        models: Sequence[str] = ("one_vector", "additive"),
+        number: int = 42,
+        *,
+        stage: int = 0,
+        at: int = -1,
+        which: int | None = None,
+        head: int = 0,
+        title: str = "",
+        name: str | None = None,
+    ) -> None:
+        weights = as_tokens(models, "models")
+        try:
+            number_pair(number)
+        except ValueError as error:
+            raise WidgetError(str(error)) from None
+        attends = [i for i, each in enumerate(weights) if each != "one_vector"]
+        super().__init__(
+            name=name,
+            title=title,
+            weights=weights,
+            text=str(int(number)),
+            stage=stage,
+            at=at,
+            which=which if which is not None else attends[0] if attends else 0,
+            head=head,
+        )
+        said = [metadata(FOLDER / f"{each}.safetensors") for each in self.weights]
+        self.labels = [LABELS[each] for each in self.weights]
+        self.exact = [list(each["exact"].values()) for each in said]
+        self.trained = said[0]["digits"]
+        self._ask()
+        self.observe(self._ask, "text")
+        self.on_msg(self._give)
+
+    @traitlets.validate("weights")
+    def _check_weights(self, proposal: Any) -> list[str]:
+        value = proposal["value"]
+        if not 1 <= len(value) <= 2 or len(set(value)) < len(value) or set(value) - {*TRANSLATORS}:
+            raise WidgetError(
+                f"models must be one or two different ones of {', '.join(TRANSLATORS)}, not {value}"
+            )
+        return value
+
+    @traitlets.validate("text")
+    def _check_text(self, proposal: Any) -> str:
+        (value,) = as_tokens([proposal["value"]], "text")
+        if len(value) > LONGEST:
+            raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
+        return value
+
+    @traitlets.validate("stage", "at", "which", "head")
+    def _check_chosen(self, proposal: Any) -> int:
+        trait, value = proposal["trait"].name, proposal["value"]
+        low = -1 if trait == "at" else 0
+        most = {"stage": STAGES, "at": WRITTEN - 1, "which": len(self.weights) - 1, "head": 3}[
+            trait
+        ]
+        if not low <= value <= most:
+            raise WidgetError(f"{trait} must be {low}..{most}, not {value}")
+        return value
+
+    def _give(self, _: Any, content: Any, buffers: Any) -> None:
+        """Answer the page's request for the weights of a model."""
+        for name in self.weights:
+            if content == {"weights": name}:
+                self.send(content, [(FOLDER / f"{name}.safetensors").read_bytes()])
+
+    def _ask(self, _: Any = None) -> None:
+        """The answers to a number in digits, to be stored; the page reads all else itself."""
+        if not (self.text.isascii() and self.text.isdigit() and len(self.text) <= MAX_DIGITS):
+            return
+        number = int(self.text)
+        self.answers = {"number": number, "models": [answer(name, number) for name in self.weights]}
+
+    def content(self) -> bytes:
+        return f"{self.weights} {self.text}".encode()
+
+    def summary(self) -> str:
+        return f"{', '.join(self.weights)}: {self.text}"
+
+    def figure_size(self) -> tuple[float, float]:
+        return 5.6, 3.4
+
+    def draw(self, figure: Figure) -> None:
+        pair, told = number_pair(self.answers["number"]), self.answers["models"]
+        figure.supxlabel(textwrap.fill(" ".join(pair.source), 72), fontsize=8)
+        for axis, label, each in zip(
+            figure.subplots(1, len(told), squeeze=False)[0], self.labels, told, strict=True
+        ):
+            axis.set_title(label, fontsize=9)
+            if not each["maps"]:
+                axis.text(0.5, 0.5, textwrap.fill(" ".join(each["written"]), 24), ha="center")
+                axis.set_axis_off()
+                continue
+            axis.imshow(np.mean(each["maps"], 0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            rows = [*each["written"], "(end)"][: len(each["maps"][0])]
+            axis.set_yticks(range(len(rows)), rows, fontsize=7)
+            axis.set_xticks(range(len(pair.source)), pair.source, fontsize=7, rotation=90)
+
+
+def answer(name: str, number: int) -> dict[str, Any]:
+    """What a translator writes, and of each head the weights [word written, word read]."""
+    model = translator(name)
+    source, vocab = model.encoder.vocab, model.decoder.vocab
+    read = pad_batch([source.encode(number_pair(number).source)], source.pad)
+    tokens = model.translate(read, max_len=WRITTEN).tokens[0].tolist()
+    maps: list[Any] = []
+    if name != "one_vector":
+        with torch.no_grad(), recorded(model) as weights:
+            model(read, torch.tensor([[vocab.bos, *tokens[:-1]]]))
+        (found,) = weights.values()
+        rows = found[0] if found.ndim == 4 else found
+        maps = [[[round(w, 3) for w in row] for row in head] for head in rows.tolist()]
+    return {"written": vocab.decode(tokens), "maps": maps}
