@@ -41,6 +41,9 @@ CODE = re.compile(
     re.DOTALL,
 )
 
+# Where a line that does not fit may break first: after a bracket that opens, before a dot.
+BREAKS = re.compile(r'(?<=[(\[])(?=[^)\]\s])|(?=<span class="o">\.</span>)')
+
 # Scripts that later ones on the page need at once; the others are deferred.
 AT_ONCE = ("documentation_options", "doctools", "widgets")
 
@@ -76,7 +79,7 @@ def hanging(found: re.Match[str]) -> str:
         text = re.sub(r"<[^>]*>", "", line)
         deep = len(text) - len(text.lstrip(" "))
         style = f' style="--deep:{deep}"' if deep else ""
-        lines.append(f'<span class="line"{style}>{line}</span>')
+        lines.append(f'<span class="line"{style}>{BREAKS.sub("<wbr>", line)}</span>')
     return found[1] + "".join(lines)
 
 

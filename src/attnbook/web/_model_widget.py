@@ -38,7 +38,7 @@ class ModelWidget(Widget):
                 f"weights must name a file of save_int8, not {weights!r}: {error}"
             ) from None
         super().__init__(name=name, weights=self._path.stem, **traits)
-        self.on_msg(self._give)
+        give_weights(self, {self._path.stem: self._path})
 
     @traitlets.validate("text")
     def _check_text(self, proposal: Any) -> str:
@@ -47,12 +47,17 @@ class ModelWidget(Widget):
             raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
         return value
 
-    def _give(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's request for weights."""
-        if content == {"weights": self.weights}:
-            self.send(content, [self._path.read_bytes()])
-
-
 def brief(p: Any) -> float:
     """A probability rounded to six significant digits, for storing."""
     return float(f"{np.float64(p):.6g}")
+
+
+def give_weights(widget: Widget, files: dict[str, Path]) -> None:
+    """Let the widget answer the page's requests for the weights of these names."""
+
+    def give(_: Any, content: Any, buffers: Any) -> None:
+        for name, path in files.items():
+            if content == {"weights": name}:
+                widget.send(content, [path.read_bytes()])
+
+    widget.on_msg(give)

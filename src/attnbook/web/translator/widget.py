@@ -13,6 +13,7 @@ from attnbook import bundles
 from attnbook.model.recording import recorded
 from attnbook.text.number_words import MAX_DIGITS, number_pair
 from attnbook.text.vocabulary import pad_batch
+from attnbook.web._model_widget import give_weights
 from attnbook.web._widget import Widget, WidgetError, as_tokens
 from attnbook.weights.int8 import metadata
 from attnbook.weights.translators import FOLDER, TRANSLATORS, translator
@@ -101,7 +102,7 @@ class Translator(Widget):
         self.trained = said[0]["digits"]
         self._ask()
         self.observe(self._ask, "text")
-        self.on_msg(self._give)
+        give_weights(self, {each: FOLDER / f"{each}.safetensors" for each in self.weights})
 
     @traitlets.validate("weights")
     def _check_weights(self, proposal: Any) -> list[str]:
@@ -129,12 +130,6 @@ class Translator(Widget):
         if not low <= value <= most:
             raise WidgetError(f"{trait} must be {low}..{most}, not {value}")
         return value
-
-    def _give(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's request for the weights of a model."""
-        for name in self.weights:
-            if content == {"weights": name}:
-                self.send(content, [(FOLDER / f"{name}.safetensors").read_bytes()])
 
     def _ask(self, _: Any = None) -> None:
         """The answers to a number in digits, to be stored; the page reads all else itself."""

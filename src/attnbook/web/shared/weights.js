@@ -1,0 +1,59 @@
+// The weights of the models that a widget runs in the page. A kernel sends them; on the site its runtime does.
+import { button } from "./ui.js";
+
+const PATIENCE = 4000, SLOW = 600; // ms until a kernel is missed; until it is said that weights are awaited
+
+// Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
+// the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
+// `status` shows the reader what is awaited and what went wrong. What did not arrive is asked for again when the reader
+// comes near again, is online again, or presses.
+export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready }) {
+  const arrived = new Set(), taken = new Set(), many = names.length > 1, models = many ? "models" : "model";
+  let begun = false, asking = false, missed, slow;
+  const give = (reason, ...more) => {
+    clearTimeout(slow);
+    status.replaceChildren(`${reason} Until then this is the stored answer. `, ...more);
+  };
+  const quiet = () => [missed, slow].forEach(clearTimeout);
+
+  function wake() {
+    if (asking || arrived.size === names.length) return;
+    asking = true;
+    slow = setTimeout(() => (status.textContent = many ? "The models are on their way …" : "The model is on its way …"), SLOW);
+    if (!begun) {
+      begin();
+      model.on("msg:custom", hear);
+    }
+    begun = true;
+    missed = setTimeout(() => give(`No kernel answers. Run the cell to ask the ${models} yourself.`), PATIENCE);
+    for (const name of names.filter((each) => !arrived.has(each))) model.send({ weights: name });
+  }
+  async function hear({ weights, error }, [view] = []) {
+    if (!names.includes(weights) || arrived.has(weights)) return;
+    arrived.add(weights);
+    if (arrived.size === names.length) clearTimeout(missed);
+    try {
+      if (error) throw new Error(error);
+      await take(weights, () => view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+      if (taken.add(weights).size < names.length) return;
+      quiet();
+      status.textContent = "";
+      await ready();
+    } catch (reason) {
+      for (const each of [arrived, taken]) each.delete(weights);
+      asking = false;
+      quiet();
+      give(`${many ? "A" : "The"} model could not start: ${reason.message}.`, button("Try again", wake));
+    }
+  }
+  const near = (entries) => entries.some((entry) => entry.isIntersecting) && wake(), online = () => begun && wake();
+  const seen = new IntersectionObserver(near, { rootMargin: "300px" });
+  seen.observe(root);
+  addEventListener("online", online);
+  return () => {
+    seen.disconnect();
+    removeEventListener("online", online);
+    quiet();
+    if (begun) model.off("msg:custom", hear);
+  };
+}
