@@ -27,6 +27,7 @@ from attnbook.text.tokenizers.bytepair import LETTERS
 from attnbook.text.vocabulary import pad_batch
 from attnbook.weights.pretrained import chat, load_llama, load_smollm2
 from tests.helpers.parity import close, randomise
+from tests.helpers.repeats import repeats
 from tests.helpers.texts import ODD, TEXT, sentences
 from tests.helpers.weights import changed
 
@@ -321,12 +322,13 @@ def test_logits_of_smollm2_are_those_of_transformers(asset: Any, prompt: str) ->
     assert (cached - wanted[:, -1]).abs().max() < 1e-3
 
 
-def test_200_words_of_smollm2_are_those_of_transformers(asset: Any) -> None:
+@pytest.mark.parametrize("n", repeats(40, 200))
+def test_words_of_smollm2_are_those_of_transformers(asset: Any, n: int) -> None:
     model, tokenizer, theirs = smol(asset("smollm2"))
     prompt = encoded(tokenizer, "Once upon a time")
-    wanted = theirs.generate(prompt, max_new_tokens=200, do_sample=False)[0, prompt.shape[1] :]
-    found = model.generate(prompt, 200).tokens[0]
-    assert found.tolist() == wanted.tolist() and len(found) == 200
+    wanted = theirs.generate(prompt, max_new_tokens=n, do_sample=False)[0, prompt.shape[1] :]
+    found = model.generate(prompt, n).tokens[0]
+    assert found.tolist() == wanted.tolist() and len(found) == n
 
 
 def test_unequal_prompts_of_smollm2_go_on_as_each_alone(asset: Any) -> None:

@@ -22,9 +22,16 @@ from tools.notebooks import ROOT
 REPORTS = ROOT / ".cache" / "reports"
 SITE = ROOT / ".cache" / "site"  # the book as the tests build it
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
-# Three workers, as each waits now and then, take one file after another, in this order: the longest
-# first, the notebooks.
-POOL = ["-n3", "--dist=loadfile", "--no-loadscope-reorder"]
+# Four workers, as each waits now and then, take one file after another, in this order: the longest
+# first, so that none works alone at the end.
+POOL = ["-n4", "--dist=loadfile", "--no-loadscope-reorder"]
+LONG = [
+    "browser/test_widgets_jupyter",
+    "browser/test_site",
+    "test_grading",
+    "test_llama",
+    "test_walls",
+]
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
 
@@ -35,7 +42,8 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     node = ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout"]
     node += ["--test-reporter=junit", f"--test-reporter-destination={report('node')}"]
     every = ["-m", ""] if full else []
-    tests = [*NBVAL, *map(str, notebooks.executed()), str(ROOT / "tests")]
+    long = [str(ROOT / "tests" / f"{name}.py") for name in LONG]
+    tests = [*NBVAL, *long[:2], *map(str, notebooks.executed()), *long[2:], str(ROOT / "tests")]
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],

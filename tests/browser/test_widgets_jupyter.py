@@ -61,9 +61,10 @@ def covering(paths: list[Path]) -> tuple[Path, ...]:
 
 
 FEW = covering(CHAPTERS)
+RICHEST = max(CHAPTERS, key=lambda path: len(classes(path)))
 EACH_CHAPTER = pytest.mark.parametrize(
     "chapter",
-    [pytest.param(path, marks=[pytest.mark.full] * (path not in FEW)) for path in CHAPTERS],
+    [pytest.param(path, marks=[pytest.mark.full] * (path != RICHEST)) for path in CHAPTERS],
     ids=lambda path: path.stem,
 )
 
@@ -80,11 +81,11 @@ SMALL_DRIVE = (
 
 IMPORT = """
 from tests.browser.test_widgets_jupyter import (
-    CHAPTERS, FEW, of_each_class, own, put_back, rebuild, told)
+    CHAPTERS, of_each_class, one_of_each, own, put_back, rebuild, told)
 """
 TELL = "print(told(widgets))"
 DRIVE = "put_back(widgets, first)"
-ONE_OF_EACH = IMPORT + "display(*of_each_class([w for path in FEW for w in rebuild(path)]))"
+ONE_OF_EACH = IMPORT + "display(*one_of_each())"
 
 MISSING = "widget model not found"  # on the console
 NOT_FOUND = "Error displaying widget: model not found"
@@ -161,6 +162,11 @@ def own(state: dict[str, Any]) -> dict[str, Any]:
 def of_each_class(widgets: list[Any]) -> list[Any]:
     """The first widget of each class."""
     return list({type(widget).__name__: widget for widget in reversed(widgets)}.values())
+
+
+def one_of_each() -> list[Any]:
+    """The first widget of each class that the chapters show."""
+    return of_each_class([widget for path in FEW for widget in rebuild(path)])
 
 
 def told(widgets: list[Any]) -> str:
@@ -525,15 +531,23 @@ def tokens_of_bench() -> int:
     return len(load_int8(tiny_gpt(), TransformerDecoder)[1].encode("We must ask"))
 
 
-@EACH_CHAPTER
-def test_chapter_with_a_kernel(lab: Lab, chapter: Path, alone: Callable[[Any], list]) -> None:
-    """Rebuilt in the kernel, not run: that would train the chapter's models for a minute."""
-    show = f"{IMPORT}every = rebuild(CHAPTERS[{CHAPTERS.index(chapter)}])\n"
-    show += "widgets = of_each_class(every)\ndisplay(*every)\n"
+@pytest.mark.parametrize(
+    "chapter",
+    [None, *(pytest.param(path, marks=pytest.mark.full, id=path.stem) for path in CHAPTERS)],
+)
+def test_widgets_with_a_kernel(
+    lab: Lab, chapter: Path | None, alone: Callable[[Any], list]
+) -> None:
+    """One of each class, or all of a chapter. They are rebuilt in the kernel, and no chapter is
+    run: that would train its models for a minute."""
+    made = f"rebuild(CHAPTERS[{CHAPTERS.index(chapter)}])" if chapter else "one_of_each()"
+    show = f"{IMPORT}every = {made}\nwidgets = of_each_class(every)\ndisplay(*every)\n"
     show += "first = [own(widget.get_state()) for widget in widgets]"
-    page = lab.open(lab.add(f"live_{chapter.name}", [show, TELL, DRIVE]))
+    page = lab.open(
+        lab.add(f"live_{chapter.stem if chapter else 'all'}.ipynb", [show, TELL, DRIVE])
+    )
     run_cell(page, 0)
-    every = rebuild(chapter)
+    every = rebuild(chapter) if chapter else one_of_each()
     assert every
     drawn = views(page, len(every))
     for view, widget in zip(drawn, every, strict=True):
@@ -565,7 +579,7 @@ def test_saved_and_opened_again(lab: Lab) -> None:
     name = lab.add("saved.ipynb", [ONE_OF_EACH])
     page = lab.open(name)
     run_cell(page, 0)
-    count = len(of_each_class([widget for path in FEW for widget in rebuild(path)]))
+    count = len(one_of_each())
     dragged = [drag(page, view) for view in views(page, count)]
     save(page)
     assert stored(lab, name) == {}
