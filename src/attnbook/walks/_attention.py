@@ -77,7 +77,13 @@ def attention_row(
         return " + ".join(f"{_brief(one)} × {_brief(two)}" for one, two in zip(a, b, strict=True))
 
     spread = torch.cat([v, out[None]])
-    heads = ("key", "q · k", f"/ √{d_k}", "weight", "value")  # there from the start
+    heads = {
+        "keys": "key",
+        "scores": "q · k",
+        "scaled": f"/ √{d_k}",
+        "weights": "weight",
+        "values": "value",
+    }
     table = [
         [
             text(token, name="words", size=SMALL),
@@ -94,13 +100,13 @@ def attention_row(
         [
             row(asking, strip("x", x[asks], "state", x)),
             space(4),
-            [text("query", size=SMALL), strip("query", q, "query", q)] + [None] * 4,
+            [text("query", size=SMALL, beside="query"), strip("query", q, "query", q)] + [None] * 4,
             space(4),
-            [None, *(text(head, size=SMALL) for head in heads)],
+            [None, *(text(head, size=SMALL, beside=part) for part, head in heads.items())],
             *table,
             space(8),
             [None] * 4
-            + [text("output", size=SMALL), strip("out", out, "value", spread)],
+            + [text("output", size=SMALL, beside="out"), strip("out", out, "value", spread)],
         ],
         align="rc",
         gap=(6, 7),

@@ -85,7 +85,9 @@ class AttentionPlane {
       from = [u - x, v - y];
     });
     node.addEventListener("pointermove", (event) => {
-      if (from && event.buttons) this.move(kind, at(), plane.pointAt(event).map((part, side) => part + from[side]));
+      if (!from || !event.buttons) return;
+      const shown = (part) => Math.round(100 * part) / 100; // a hand sets what is written, two decimals
+      this.move(kind, at(), plane.pointAt(event).map((part, side) => shown(part + from[side])));
     });
     const release = () => from && ((from = null), this.say());
     for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, release);

@@ -31,7 +31,8 @@ function makeTable(sheet, block) {
   }));
   made.node.addEventListener("keydown", (event) => cellKey(sheet, block, event));
   if (!block.startsWith("w_")) return made.node;
-  const name = h("span", { className: "attn-matrix-name", "aria-hidden": "true" }, "W", h("sub", {}, block.at(-1).toUpperCase()));
+  const letter = h("sub", {}, block.at(-1).toUpperCase());
+  const name = h("span", { className: "attn-matrix-name", "aria-hidden": "true" }, "W", letter);
   return h("div", { className: `attn-matrix attn-${LOOKS[block]}` }, name, made.node);
 }
 
