@@ -21,7 +21,7 @@ import { compute, kept, productWritten, reshaped, spreadOut, written } from "NUM
 const { given, texts, labels } = JSON.parse(process.argv[2]);
 console.log(JSON.stringify({
   all: given.map(compute), products: given.map((one) => productWritten(one, 1, compute(one))),
-  texts: texts.map((x) => written(x)), kept: kept([1.006, -99], 3),
+  texts: texts.map((x) => written(x)), kept: kept([1.00496, -99], 3),
   shapes: [reshaped([1, 2, 3, 4], [[0, 0], [0, 0]], 3), reshaped([1, 2], [[0, 0], [0, 0]], 3)],
   heights: spreadOut(labels, 15),
 }));
@@ -78,7 +78,7 @@ def test_numbers_are_written_in_the_page_as_in_python(tmp_path: Path) -> None:
     texts = [0.125, 0.375, -0.001, 2.675, -1.005, 0.005, 12.345, -0.625]
     told = in_page(tmp_path, texts=texts)
     assert told["texts"] == [format_number(x, 2).replace("-", "−") for x in texts]
-    assert told["kept"] == [1.01, -3]
+    assert told["kept"] == [1.005, -3]
     assert told["shapes"] == [[[1, 2], [3, 3]], [[0, 0], [0, 0]]]
 
 
@@ -96,14 +96,14 @@ def test_a_query_of_zero_throws_no_shadow(tmp_path: Path) -> None:
     assert (page["shadows"], page["feet"]) == ([0] * N, [[0, 0]] * N)
 
 
-def test_numbers_are_kept_with_two_decimals_and_copied() -> None:
+def test_numbers_are_kept_with_four_decimals_and_copied() -> None:
     keys = np.array(options()["keys"])
-    keys[0] = 1.2349, -0.004
+    keys[0] = 1.23449, -0.00004
     plane = AttentionPlane(**options(keys=torch.tensor(keys, requires_grad=True)))
-    assert plane.k[0] == [1.23, 0.0] and str(plane.k[0][1]) == "0.0"
+    assert plane.k[0] == [1.2345, 0.0] and str(plane.k[0][1]) == "0.0"
     keys[0, 0] = 9
-    assert plane.k[0][0] == 1.23
-    assert np.abs(np.array(plane.v) - options()["values"]).max() <= 0.005
+    assert plane.k[0][0] == 1.2345
+    assert np.abs(np.array(plane.v) - options()["values"]).max() <= 0.00005
 
 
 def test_words_ask_unless_others_do() -> None:

@@ -118,6 +118,22 @@ def test_heatmap_refuses_what_does_not_fit(options: dict[str, Any], says: str) -
         AttentionHeatmap(np.stack([ROWS, ROWS]), **given_options)
 
 
+def test_heatmap_crosses_out_what_a_mask_hides() -> None:
+    weights, hidden = np.stack([ROWS, ROWS]), np.stack([np.zeros((3, 4)), ROWS == 0])
+    heatmap = AttentionHeatmap(weights, QUERIES, KEYS, masked=hidden)
+    assert heatmap.masked == [12 + k for k in np.flatnonzero(ROWS == 0)]
+    assert not heatmap.crossed()[0].any()
+    heatmap.index = [1]
+    assert (heatmap.crossed()[0] == (ROWS == 0)).all()
+    each = AttentionHeatmap(weights, QUERIES, KEYS, masked=ROWS == 0)  # one mask for all maps
+    assert len(each.masked) == 2 * (ROWS == 0).sum()
+    for wrong, says in ((ROWS > 0, "only where weights are 0"), (ROWS[0], "booleans of shape")):
+        with pytest.raises(ValueError, match=says):
+            AttentionHeatmap(weights, QUERIES, KEYS, masked=wrong)
+    with pytest.raises(ValueError, match="masked must be places below 24"):
+        each.masked = [24]
+
+
 def test_heatmap_limits() -> None:
     tokens = [str(i) for i in range(129)]
     assert AttentionHeatmap(np.eye(128), tokens[:128], tokens[:128]).weights.shape == (128, 128)

@@ -98,10 +98,18 @@ def widgets() -> list[AttentionHeatmap]:
         AttentionHeatmap(
             band[:40, :40] / band[:40, :40].sum(-1, keepdims=True), *SLID, name="slid"
         ),
+        AttentionHeatmap(
+            np.stack([np.full((3, 3), 1 / 3), np.tril(np.ones((3, 3))) / [[1], [2], [3]]]),
+            *2 * [[*"abc"]],
+            axes=[("mask", ["none", "causal"])],
+            compare="mask",
+            masked=np.stack([np.zeros((3, 3)), np.triu(np.ones((3, 3)), 1)]),
+            name="masked",
+        ),
     ]
 
 
-MAP, SECOND, ODD, ONE, LARGEST, WIDE, PALE, DEEP, GROWS, SCHEMES, SLIDES = range(11)
+MAP, SECOND, ODD, ONE, LARGEST, WIDE, PALE, DEEP, GROWS, SCHEMES, SLIDES, MASKED = range(12)
 SHOWN = widgets()  # `weights` of these are the numbers that the page must show
 
 
@@ -437,6 +445,15 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
     assert text(fresh, "readout") == says(0, 2, 1, 0)
     schemes.get_by_role("button", name="Reset").click()
     expect(schemes.locator(".attn-name")).to_have_text(["none", "positions 2"])
+
+
+def test_what_a_mask_hides_is_crossed_out(open_page: Callable[..., Page]) -> None:
+    node = widget(open_page(), MASKED)
+    assert "crossed out: masked" in (node.locator(".attn-scale").text_content() or "")
+    hover(node, 0, 1)
+    assert text(node, "readout") == "query a → key b · none 0.333 · causal masked"
+    hover(node, 2, 1)
+    assert text(node, "readout") == "query c → key b · none 0.333 · causal 0.333"
 
 
 def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]) -> None:

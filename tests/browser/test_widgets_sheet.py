@@ -208,6 +208,7 @@ def test_mask_root_and_another_word(open_page: Callable[..., Page], where: Any) 
     node.get_by_role("button", name="Mask later words").click()
     assert shows(node, sheet(mask=True))
     assert shown(node)["scores"][0][1:] == ["−∞"] * 3
+    assert node.locator(".attn-num.attn-hidden").count() == 12  # six scores and their weights
     cell(node, "weights", 0, 1).click()
     assert node.locator(".attn-sum").text_content() == "hidden by the mask: e−∞ = 0.00"
     node.get_by_role("button", name="Divide by √2").click()

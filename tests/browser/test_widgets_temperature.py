@@ -60,10 +60,11 @@ def widgets() -> list[SoftmaxTemperature]:
             temperature_label="divisor",
             name="too-loud",
         ),
+        SoftmaxTemperature(SCALED, WORDS, perplexity=False, name="bits-alone"),
     ]
 
 
-CATS, NEXT, ODD, MASKED, ALONE, LOUD = range(6)
+CATS, NEXT, ODD, MASKED, ALONE, LOUD, BITS = range(7)
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +195,12 @@ def test_words_and_range_are_the_chapters(
     loud.get_by_role("button", name="Reset").click()
     assert bars(loud) == expected(KEYS[1], 8)
     assert loud.get_by_role("combobox", name="d_k").input_value() == "64"
+
+
+def test_entropy_in_bits_alone(open_page: Callable[..., Page]) -> None:
+    bits, _, largest = says(SCALED, 1, WORDS).split(" · ")
+    line = f"{bits.split(' (')[0]} · largest {largest.removeprefix('most likely ')}"
+    assert readout(widget(open_page(), BITS)) == line
 
 
 def test_towards_zero_is_greedy(open_page: Callable[..., Page]) -> None:

@@ -38,9 +38,10 @@ export function makeTexts({ columns, labels, what, two }, count) {
   return { words, texts };
 }
 
-export function makeScale({ model, what }) {
+export function makeScale({ model, what, hidden }) {
   const gradient = h("i", { "aria-hidden": "true" }), end = h("span");
-  const scale = h("span", { className: "attn-scale" }, `${what} 0`, gradient, end);
+  const scale = h("span", { className: "attn-scale" }, `${what} 0`, gradient, end,
+    hidden.size ? "· crossed out: masked" : "");
   const stretch = h("input", { type: "checkbox", onchange: () => put(model, { stretch: stretch.checked }) });
   const stretcher = h("label", { className: "attn-field attn-check" }, stretch, "colour to the largest");
   return { gradient, end, scale, stretch, stretcher };

@@ -7,7 +7,7 @@ export function readMaps(model) {
   const axes = model.get("axes"), weights = readWeights(model);
   const split = axes.findIndex(([name]) => name === model.get("compare")); // the axis of two maps side by side
   return {
-    model, axes, weights, split, two: split >= 0 || weights.length > 1,
+    model, axes, weights, split, hidden: new Set(model.get("masked") ?? []), two: split >= 0 || weights.length > 1,
     rows: model.get("query_tokens"), columns: model.get("key_tokens"),
     labels: [model.get("query_label"), model.get("key_label")], what: model.get("weight_label") ?? "weight",
   };
@@ -38,9 +38,16 @@ export function namesOnView(view) {
   return [0, 1].map((m) => called(options[indexOf(view, m)[split]]));
 }
 
+// Whether the mask hides the cell n of a map, which is a part of `weights`.
+export function masking({ weights: [all], hidden }, map) {
+  const start = (map.byteOffset - all.byteOffset) / map.BYTES_PER_ELEMENT;
+  return (n) => map.buffer === all.buffer && hidden.has(start + n);
+}
+
 // A weight as 16 bits hold it, and as a text.
 export const level = ({ columns }, map, i, j) => map[i * columns.length + j];
-export const weight = (view, map, i, j) => format(level(view, map, i, j) / LEVELS);
+export const weight = (view, map, i, j) =>
+  (masking(view, map)(i * view.columns.length + j) ? "masked" : format(level(view, map, i, j) / LEVELS));
 
 // Row and column that the reader chose, -1 for none, and those under a pointer or else chosen.
 export const chosen = ({ model }) => ({ i: model.get("query"), j: model.get("key") });

@@ -3,7 +3,7 @@ import { LEVELS, cellAt, drawCells, hold, isPale, layout, paint, readTheme } fro
 import { format, shade, visible, within } from "../shared/math.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
 import { makeCanvases, makeScale, makeSelectors, makeTexts } from "./elements.js";
-import { chosen, cursor, level, mapsOnView, namesOnView, readMaps, readWeights, weight } from "./maps.js";
+import { chosen, cursor, level, mapsOnView, masking, namesOnView, readMaps, readWeights, weight } from "./maps.js";
 import { aloud, brief, makeTables, sentence } from "./readout.js";
 
 // All that the functions below share: what is shown, and how it is drawn now.
@@ -117,7 +117,7 @@ function draw(view) {
   if (!view.cells) {
     const maps = mapsOnView(view), largest = maps.reduce((top, map) => map.reduce((a, b) => Math.max(a, b), top), 0);
     view.most = (model.get("stretch") && largest) || LEVELS;
-    view.cells = maps.map((map, m) => drawCells(view.ats[m], map, view.most, view.theme));
+    view.cells = maps.map((map, m) => drawCells(view.ats[m], map, view.most, view.theme, masking(view, map)));
   }
   drawControls(view);
   parts.readout.replaceChildren(...sentence(view, cursor(view)));
@@ -206,7 +206,8 @@ function render({ model, el }) {
   };
   offer();
   listen(view);
-  const changes = { query: ask, key: ask, index: moved, against: moved, weights: renew, other: renew, stretch: redraw };
+  const changes = { query: ask, key: ask, index: moved, against: moved, weights: renew, other: renew, stretch: redraw,
+    masked: (again) => again() };
   const themed = () => { view.theme = null; redraw(); };
   return live({ model, el, root, state: link, ask, changes, box: application, sized: ask, themed, render });
 }

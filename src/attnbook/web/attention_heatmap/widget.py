@@ -56,6 +56,8 @@ class AttentionHeatmap(Widget):
             each axis, beside its second, and no chosen cell.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
+        masked: booleans of the shape of `weights`, or one `[query, key]` for all: True where a mask
+            hides a weight, which is 0. Such cells are crossed out.
         stretch: whether the deepest colour stands for the largest weight on view instead of 1, so
             that small weights can be told apart; the reader can switch it. No number changes.
 
@@ -81,6 +83,7 @@ class AttentionHeatmap(Widget):
     index = traitlets.List(traitlets.Int()).tag(sync=True)
     against = traitlets.Int(0).tag(sync=True)
     stretch = traitlets.Bool(False).tag(sync=True)
+    masked = traitlets.List(traitlets.Int()).tag(sync=True)  # places in `weights`, row by row
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class AttentionHeatmap(Widget):
         title: str = "",
         name: str | None = None,
         stretch: bool = False,
+        masked: Any = None,
     ) -> None:
         maps = as_array(weights, "weights")
         selectors = _numbered(maps.shape[:-2]) if axes is None else _named(axes)
@@ -125,6 +129,7 @@ class AttentionHeatmap(Widget):
             query=query,
             key=key,
             stretch=stretch,
+            masked=_places(masked, maps),
         )
 
     @traitlets.validate("query", "key")
@@ -201,6 +206,13 @@ class AttentionHeatmap(Widget):
         check_size(size, "the maps, 2 bytes a weight,", "show fewer layers, heads or steps")
         return _kept(as_array(maps, what), self.query_tokens, self.axes, what)
 
+    @traitlets.validate("masked")
+    def _check_masked(self, proposal: Any) -> list[int]:
+        value = proposal["value"]
+        if not all(0 <= place < self.weights.size for place in value):
+            raise WidgetError(f"masked must be places below {self.weights.size}, not {value!r:.60}")
+        return value
+
     @traitlets.validate("query_tokens", "key_tokens", "names")
     def _check_texts(self, proposal: Any) -> list[str]:
         trait, value = proposal["trait"].name, as_tokens(proposal["value"], proposal["trait"].name)
@@ -232,6 +244,14 @@ class AttentionHeatmap(Widget):
             return [self.weights[tuple(index)] for index in self._compared()]
         return [maps[tuple(self.index)] if maps.ndim > 2 else maps for maps in both]
 
+    def crossed(self) -> list[np.ndarray]:
+        """Where a mask hides cells of the maps on view."""
+        hidden = np.zeros(self.weights.shape, bool)
+        hidden.flat[self.masked] = True
+        places = self._compared() if self.compare else [self.index]
+        none = [np.zeros(self.weights.shape[-2:], bool)]
+        return [hidden[tuple(place)] for place in places] + none * (self.other is not None)
+
     def _compared(self) -> list[list[int]]:
         """Where the two maps of `compare` stand: a position on each axis."""
         axis = [name for name, _ in self.axes].index(self.compare)
@@ -257,10 +277,13 @@ class AttentionHeatmap(Widget):
         maps = self.shown()
         most = float(max(map(np.max, maps))) if self.stretch else 1.0
         panels = figure.subplots(1, len(maps), squeeze=False)[0]
-        for panel, values, name in zip(panels, maps, self.called(), strict=False):
+        looks = zip(panels, maps, self.crossed(), self.called(), strict=False)
+        for panel, values, crossed, name in looks:
             image = panel.imshow(
                 values, cmap="Blues", vmin=0, vmax=most or 1, aspect="auto", interpolation="nearest"
             )
+            for i, j in np.argwhere(crossed):
+                panel.plot((j - 0.5, j + 0.5), (i + 0.5, i - 0.5), color="#8a8a8a", linewidth=0.7)
             for side, tokens, label in (
                 (panel.xaxis, self.key_tokens, self.key_label),
                 (panel.yaxis, self.query_tokens, self.query_label),
@@ -289,6 +312,19 @@ def _named(axes: Any) -> list[list[Any]]:
     if wrong := [pair for pair in pairs if len(pair) != 2 or not isinstance(pair[0], str)]:
         raise WidgetError(f"{AXES[0]} must be a list of {AXES[1]}, not {wrong[0]!r} in it")
     return [[name, as_tokens(labels, f"axes: labels of {name!r}")] for name, labels in pairs]
+
+
+def _places(masked: Any, weights: np.ndarray) -> list[int]:
+    """Where `masked` is true, as places in all weights."""
+    if masked is None:
+        return []
+    table = as_array(masked, "masked")
+    if table.shape not in (weights.shape, weights.shape[-2:]) or not np.isin(table, (0, 1)).all():
+        raise WidgetError(f"masked must be booleans of shape {weights.shape}, or of one map")
+    hidden = np.broadcast_to(table > 0, weights.shape)
+    if weights[hidden].any():
+        raise WidgetError("masked must be true only where weights are 0")
+    return np.flatnonzero(hidden).tolist()
 
 
 def _kept(weights: np.ndarray, queries: list[str], axes: list[list[Any]], what: str) -> np.ndarray:

@@ -6,8 +6,8 @@ export const written = (x, digits = 2) => format(x, digits).replace("-", "−");
 export const point = (vector) => vector.map((part) => written(part)).join(", ");
 export const swap = (list, at, by) => list.map((one, n) => (n === at ? by : one));
 
-// A vector as the plane keeps it: two decimals, and inside it.
-export const kept = (vector, edge) => vector.map((part) => Math.round(100 * within(part, -edge, edge)) / 100 || 0);
+// A vector as the plane keeps it: four decimals, and inside it.
+export const kept = (vector, edge) => vector.map((part) => Math.round(1e4 * within(part, -edge, edge)) / 1e4 || 0);
 
 // What the query of one word reads. `shadows` are the lengths of the keys along the query, `feet` where these end.
 export function compute({ q, k, v, query, root }) {

@@ -59,8 +59,8 @@ class AttentionPlane {
     const legend = (...text) => h("p", { className: "attn-legend" }, ...text);
     const role = (name, text) => h("b", { className: `attn-qkv-${name}` }, text);
     this.outLegend = h("span", {});
-    const shadows = [legend("Drag the ", role("query", "query"), " or a ", role("key", "key"),
-      ". On the query's line lies a key's ", role("weight", "shadow"),
+    const shadows = [legend("Drag the ", role("query", "query"), " (diamond) or a ", role("key", "key"),
+      " (circle); dim: the other queries. On the query's line lies a key's ", role("weight", "shadow"),
       ": the longer, the larger the product; behind zero it is negative."), this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",
       role("state", "output"), this.second ? ": the thick pieces, one behind the other." : "."), this.out.node];
@@ -85,7 +85,9 @@ class AttentionPlane {
       from = [u - x, v - y];
     });
     node.addEventListener("pointermove", (event) => {
-      if (from && event.buttons) this.move(kind, at(), plane.pointAt(event).map((part, side) => part + from[side]));
+      if (!from || !event.buttons) return;
+      const shown = (part) => Math.round(100 * part) / 100; // a hand sets what is written, two decimals
+      this.move(kind, at(), plane.pointAt(event).map((part, side) => shown(part + from[side])));
     });
     const release = () => from && ((from = null), this.say());
     for (const end of ["pointerup", "pointercancel"]) node.addEventListener(end, release);

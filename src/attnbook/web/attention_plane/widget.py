@@ -15,7 +15,7 @@ from attnbook.show.plots import ROLES
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens, short
 from attnbook.web.softmax_temperature.widget import softmax
 
-DIGITS = 2  # stored decimals of queries, keys and values
+DIGITS = 4  # stored decimals of queries, keys and values
 MOST = 20  # the largest number of a vector
 WORDS, WIDE = 8, 6  # most words, most numbers a value
 ARGUMENTS = {"q": "queries", "k": "keys", "v": "values"}
@@ -34,7 +34,7 @@ class AttentionPlane(Widget):
         queries: `[asker 2]`, the query of each word that may ask.
         keys: `[word 2]`, the key of each word; 2 to 8 words.
         values: `[word d_v]`, the value of each word; d_v is at most 6. All three are stored with
-            two decimals; everything else is computed from the stored numbers.
+            four decimals; everything else is computed from the stored numbers.
         words: the words, as text.
         query: the row of `queries` that is asked at the start.
         askers: the words of `queries`, if these are others than `words`.

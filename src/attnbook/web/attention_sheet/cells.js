@@ -31,6 +31,9 @@ export function makeBlock({ model, all }, block, { side, touch }) {
   return { node, cells, heads, sides };
 }
 
+// Whether the mask hides a score, and so its weight.
+const hides = ({ all }, block, i, j) => PAIRS.includes(block) && all.scores[i][j] === -Infinity;
+
 // Writes the numbers and returns the cells in which one changed.
 export const drawNumbers = (sheet) => BLOCKS.flatMap((block) =>
   sheet.all[block].flatMap((row, i) => row.flatMap((_, j) => drawNumber(sheet, block, i, j))));
@@ -38,10 +41,10 @@ export const drawNumbers = (sheet) => BLOCKS.flatMap((block) =>
 function drawNumber(sheet, block, i, j) {
   const x = sheet.all[block][i][j], node = cellNode(sheet, block, i, j), text = brief(x);
   const low = block === "weights" ? 0 : -FAR, high = block === "weights" ? 1 : FAR, old = node.textContent;
+  node.classList.toggle("attn-hidden", hides(sheet, block, i, j));
   if (old === text) return [];
   node.textContent = text;
   node.style.setProperty("--level", `${(4 + 44 * within((x - low) / (high - low), 0, 1)).toFixed(1)}%`);
-  node.classList.toggle("attn-hidden", x === -Infinity);
   return old ? [node] : [];
 }
 

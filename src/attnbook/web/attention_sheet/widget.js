@@ -30,7 +30,10 @@ function makeTable(sheet, block) {
     side: (text, i) => makeSide(sheet, block, text, i), touch: (i, j) => choose(sheet, block, i, j),
   }));
   made.node.addEventListener("keydown", (event) => cellKey(sheet, block, event));
-  return made.node;
+  if (!block.startsWith("w_")) return made.node;
+  const letter = h("sub", {}, block.at(-1).toUpperCase());
+  const name = h("span", { className: "attn-matrix-name", "aria-hidden": "true" }, "W", letter);
+  return h("div", { className: `attn-matrix attn-${LOOKS[block]}` }, name, made.node);
 }
 
 function makeSections(sheet, scaled) {

@@ -87,8 +87,8 @@ function arrange(ctx, width, rows, columns, names, theme, font, abreast, slides 
 }
 
 // A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights, `most` the one
-// that gets the deepest colour.
-export function drawCells(at, map, most, theme) {
+// that gets the deepest colour, `crossed(n)` whether the cell n is crossed out.
+export function drawCells(at, map, most, theme, crossed = () => false) {
   const canvas = document.createElement("canvas"), ctx = sized(canvas, at);
   const gap = Math.min(at.w, at.h) >= 8 ? 1 : 0, numbers = at.w >= 34 && at.h >= 20;
   ctx.fillStyle = theme.line; // shows between the cells as a grid, or only around them where they are small
@@ -98,9 +98,10 @@ export function drawCells(at, map, most, theme) {
   for (let i = 0; i < at.rows; i++) {
     const y = at.y(i), height = at.y(i + 1) - y - gap;
     for (let j = 0; j < at.columns; j++) {
-      const level = map[i * at.columns + j], colour = theme.colours[shade(level, most)], x = at.x(j);
+      const n = i * at.columns + j, level = map[n], colour = theme.colours[shade(level, most)], x = at.x(j);
       ctx.fillStyle = colour.css;
       ctx.fillRect(x, y, at.x(j + 1) - x - gap, height);
+      if (crossed(n)) cross(ctx, x, y, at.x(j + 1) - x - gap, height, theme);
       if (numbers && level >= 0.005 * LEVELS) {
         ctx.fillStyle = colour.ink;
         ctx.fillText(format(level / LEVELS, 2), x + at.w / 2, y + at.h / 2 + 0.5);
@@ -108,6 +109,15 @@ export function drawCells(at, map, most, theme) {
     }
   }
   return canvas;
+}
+
+function cross(ctx, x, y, width, height, theme) {
+  ctx.beginPath();
+  ctx.moveTo(x + 1.5, y + height - 1.5);
+  ctx.lineTo(x + width - 1.5, y + 1.5);
+  Object.assign(ctx, { lineWidth: 1, strokeStyle: theme.ink, globalAlpha: 0.6 });
+  ctx.stroke();
+  ctx.globalAlpha = 1;
 }
 
 // Sharp on any screen: sizes are in CSS pixels, the canvas holds as many as the screen shows.

@@ -66,7 +66,8 @@ export function dragRange(logits) {
 }
 
 // `best` is the name of the most likely label, `p` its probability.
-export const readoutLine = (nats, best, p) => [
-  "Entropy ", h("b", {}, `${format(inBits(nats))} bits`), ` (${format(nats)} nats) · perplexity `,
-  h("b", {}, format(Math.exp(nats), 2)), " · most likely ", token(best), ` ${format(p)}`,
+export const readoutLine = (nats, best, p, all) => [
+  "Entropy ", h("b", {}, `${format(inBits(nats))} bits`),
+  ...(all ? [` (${format(nats)} nats) · perplexity `, h("b", {}, format(Math.exp(nats), 2))] : []),
+  all ? " · most likely " : " · largest ", token(best), ` ${format(p)}`,
 ];

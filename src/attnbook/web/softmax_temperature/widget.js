@@ -155,7 +155,7 @@ class SoftmaxTemperature {
     this.slider.setAttribute("aria-valuetext", `${Number(t.toPrecision(3))}, most likely ${name} ${format(p[best])}`);
     this.curve.drawDot(t, nats);
     this.drawBars(z, p);
-    this.readout.replaceChildren(...readoutLine(nats, name, p[best]));
+    this.readout.replaceChildren(...readoutLine(nats, name, p[best], this.model.get("perplexity") ?? true));
   }
 
   drawBars(z, p) {

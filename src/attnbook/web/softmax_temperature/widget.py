@@ -58,6 +58,7 @@ class SoftmaxTemperature(Widget):
         context: the row that is shown first.
         hottest: the upper end of the slider.
         greedy: whether there is a button for temperature 0.
+        perplexity: whether the line below the curve has the entropy in nats, and the perplexity.
         bar_label, score_label, share_label, context_label, temperature_label: names of a
             bar, its logit, its probability, a context and the temperature.
         top: largest number of bars; with more labels the largest logits are shown, in decreasing
@@ -81,6 +82,7 @@ class SoftmaxTemperature(Widget):
     editable = traitlets.Bool(False).tag(sync=True)
     hottest = traitlets.Float(20.0).tag(sync=True)
     greedy = traitlets.Bool(True).tag(sync=True)
+    perplexity = traitlets.Bool(True).tag(sync=True)
     bar_label = traitlets.Unicode("token").tag(sync=True)
     score_label = traitlets.Unicode("logit").tag(sync=True)
     share_label = traitlets.Unicode("probability").tag(sync=True)
@@ -97,6 +99,7 @@ class SoftmaxTemperature(Widget):
         context: int = 0,
         hottest: float | int = 20.0,
         greedy: bool = True,
+        perplexity: bool = True,
         bar_label: str = "token",
         score_label: str = "logit",
         share_label: str = "probability",
@@ -116,6 +119,7 @@ class SoftmaxTemperature(Widget):
             context=context,
             hottest=hottest,
             greedy=greedy,
+            perplexity=perplexity,
             bar_label=bar_label,
             score_label=score_label,
             share_label=share_label,
