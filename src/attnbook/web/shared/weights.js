@@ -19,7 +19,8 @@ export function fetchWeights({ model, root, status, names, begin = () => {}, tak
   function wake() {
     if (asking || arrived.size === names.length) return;
     asking = true;
-    slow = setTimeout(() => (status.textContent = many ? "The models are on their way …" : "The model is on its way …"), SLOW);
+    const awaited = `The ${many ? "models are on their" : "model is on its"} way …`;
+    slow = setTimeout(() => (status.textContent = awaited), SLOW);
     if (!begun) {
       begin();
       model.on("msg:custom", hear);
