@@ -107,7 +107,7 @@ def heads_step(
             row(*(upright(a[j], WIDE, f"a{m}") for j in near), gap=0),
             small(f"values [{sizes}]", f"v{m}"),
             row(*towers(f"v{m}", v[0, h], "value"), gap=4),
-            space(8),
+            space(17),
             small(f"result [{d_head}]", f"h{m}"),
             strip(f"h{m}", made[0, h, at], "value", TOWER),
             gap=5,
