@@ -94,21 +94,22 @@ def heads_step(
         ]
         sizes = f"{n} × {d_head}"
         under = [small(tokens[j], f"k{m}") for j in near]
+        keys, size = small("keys", f"k{m}"), small(f"[{sizes}]", f"k{m}")  # arrows run between
         inner = column(
             small(f"query [{d_head}]", f"q{m}"),
             strip(f"q{m}", q[0, h, at], "query", TOWER),
-            space(14),
+            row(keys, size, gap=NEAR * WIDE - keys.width - size.width),
+            space(12),
             grid([towers(f"k{m}", k[0, h], "key"), under], gap=(4, 2)),
-            small(f"keys [{sizes}]", f"k{m}"),
-            row(*scored, gap=0),
             small(f"scores [{n}]", f"s{m}"),
-            row(*(upright(a[j], WIDE, f"a{m}") for j in near), gap=0),
+            row(*scored, gap=0),
             small(f"weights [{n}]", f"a{m}"),
+            row(*(upright(a[j], WIDE, f"a{m}") for j in near), gap=0),
             small(f"values [{sizes}]", f"v{m}"),
             row(*towers(f"v{m}", v[0, h], "value"), gap=4),
-            space(22),
-            strip(f"h{m}", made[0, h, at], "value", TOWER),
+            space(17),
             small(f"result [{d_head}]", f"h{m}"),
+            strip(f"h{m}", made[0, h, at], "value", TOWER),
             gap=5,
             align="l",
         )
