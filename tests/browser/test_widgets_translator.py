@@ -38,7 +38,8 @@ def path(widget_page: Callable[..., Path]) -> Path:
     """The first widgets stand above, one far below others."""
     others = [PositionExplorer(name=f"explorer-{n}") for n in range(4)]
     below = Translator(["dot", "one_head"], 842, name="below")
-    return widget_page([*FIRST, *others, below])
+    guess = Translator(MODELS, 42, guess=True, name="guess")
+    return widget_page([*FIRST, *others, below, guess])
 
 
 @pytest.fixture
@@ -150,6 +151,36 @@ def test_it_grows_until_one_vector_breaks(open_page: Callable[..., Page]) -> Non
     view.get_by_role("button", name="Another number").click()
     settle(page, 2)
     assert len(view.locator(".attn-number").input_value()) == 12
+
+
+def test_shares_wait_until_a_length_is_tried(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 7)
+    settled(view)
+
+    def shown() -> list[set[int]]:
+        """Of each card the lengths whose share is shown."""
+        settle(page, 2)
+        cards = view.locator(".attn-card")
+        found = []
+        for card in (cards.nth(n) for n in range(2)):
+            hidden = {int(n) for n in card.locator(".attn-untried").all_inner_texts()}
+            found.append({*range(1, 13)} - hidden)
+            assert card.locator(".attn-rod i:visible").count() == len(found[-1])
+        return found
+
+    assert shown() == [{2}] * 2
+    for _ in range(2):
+        view.get_by_role("button", name="One digit longer").click()
+        settle(page, 2)
+    assert shown() == [{2, 3, 4}] * 2
+    view.locator(".attn-number").fill("blue")
+    assert shown() == [{2, 3, 4}] * 2
+    view.locator(".attn-number").fill("1234567")
+    assert shown() == [{2, 3, 4, 7}] * 2
+    view.get_by_role("button", name="Reset").click()
+    assert shown() == [{2}] * 2
+    assert widget(page, 0).locator(".attn-untried").count() == 0
 
 
 def test_odd_input_gets_a_sentence(open_page: Callable[..., Page]) -> None:

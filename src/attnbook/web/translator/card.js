@@ -5,7 +5,8 @@ import { h } from "../shared/ui.js";
 
 const percent = (share) => `${Math.round(100 * share)}%`;
 
-// A bar for each number of digits: the share of numbers that the model translates exactly.
+// A bar for each number of digits: the share of numbers that the model translates exactly. Of a length that is not in
+// `tried`, where there is such a set, the bar is hidden.
 function makeShares(exact) {
   const bars = exact.map((share) => {
     const bar = h("i");
@@ -15,8 +16,11 @@ function makeShares(exact) {
   const columns = bars.map((bar, n) => h("span", {}, h("span", { className: "attn-rod" }, bar), String(n + 1)));
   const said = h("p", { className: "attn-note" });
   const node = h("div", {}, h("div", { className: "attn-shares", "aria-hidden": "true" }, ...columns), said);
-  function draw(digits, trained) {
-    columns.forEach((column, n) => column.classList.toggle("attn-on", n + 1 === digits));
+  function draw(digits, trained, tried) {
+    columns.forEach((column, n) => {
+      column.classList.toggle("attn-on", n + 1 === digits);
+      column.classList.toggle("attn-untried", Boolean(tried && !tried.has(n + 1)));
+    });
     const kind = digits > 1 ? "Of numbers that it never saw, with" : "Of the numbers with";
     const limit = digits > trained ? ` It has seen at most ${trained} digits.` : "";
     said.textContent = !digits ? "" : `${kind} ${digits} digit${digits > 1 ? "s" : ""}, it gets `
@@ -76,7 +80,7 @@ export function makeCard(label, exact, choose, tell) {
   }
 
   // Draws an answer, { written, maps }, or nothing while there is none; `here` is the chosen word.
-  function draw(told, { truth, columns, digits, trained, here }) {
+  function draw(told, { truth, columns, digits, trained, tried, here }) {
     const places = told && truth && compare(told.written, truth);
     const all = places ?? told?.written.map((is, at) => ({ is, should: is, at })) ?? [];
     const now = JSON.stringify(all);
@@ -86,7 +90,7 @@ export function makeCard(label, exact, choose, tell) {
     last = now;
     said.textContent = told ? verdict(places) : "";
     said.classList.toggle("attn-amiss", Boolean(places?.some(wrong)));
-    shares.draw(digits, trained);
+    shares.draw(digits, trained, tried);
     shown = { told, columns, rows: [...(told?.written ?? []), "(end)"] };
     if (choose && told) drawMaps(here);
     else views.replaceChildren();

@@ -19,6 +19,7 @@ class Translator {
     this.engines = null; // the models, once they are there
     this.known = new Map(); // number -> answers
     this.broken = new Map(); // model -> the fewest digits at which it was seen to be wrong
+    this.tried = model.get("guess") ? new Set() : null; // the lengths whose shares are shown; null: all
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
@@ -68,6 +69,7 @@ class Translator {
   restore({ text: [text], stage: [stage], at: [at], which: [which], head: [head] }) {
     const whole = (x, low, high) => within(Math.trunc(x), low, high);
     this.broken.clear();
+    this.tried?.clear();
     put(this.model, {
       text: text.slice(0, LETTERS).replace(/[\ud800-\udbff]$/, ""), stage: whole(stage, 0, 6), at: whole(at, -1, 31),
       which: whole(which, 0, this.names.length - 1), head: whole(head, 0, 3),
@@ -103,7 +105,8 @@ class Translator {
     disable(this.more, digits >= MOST_DIGITS);
     this.source.textContent = given ? `English: ${words.join(" ")}` : "";
     this.truth.replaceChildren(...(given ? ["German: ", h("span", { lang: "de" }, truth ? spelled(truth) : "—")] : []));
-    const seen = { truth, digits, columns: words, trained: model.get("trained") };
+    if (given) this.tried?.add(digits);
+    const seen = { truth, digits, columns: words, trained: model.get("trained"), tried: this.tried };
     const places = this.cards.map((card, n) => card.draw(told[n], { ...seen, here: this.here(told[n], n) }));
     this.said.textContent = problem ?? (truth ? this.tell(places, digits) : UNSETTLED);
     this.said.classList.toggle("attn-problem", Boolean(problem));

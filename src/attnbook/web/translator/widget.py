@@ -45,6 +45,8 @@ class Translator(Widget):
         at: which German word the walk is about, from 0; -1: the first one until the reader chooses.
         which: of which model the walk is, from 0; one without attention has none.
         head: which head the walk shows, from 0.
+        guess: whether the share of right translations of a length, beside a model's answer, is
+            hidden until the reader has seen a number of that length.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
@@ -66,6 +68,7 @@ class Translator(Widget):
     at = traitlets.Int(-1).tag(sync=True)
     which = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
+    guess = traitlets.Bool(False).tag(sync=True)
     answers = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -77,6 +80,7 @@ class Translator(Widget):
         at: int = -1,
         which: int | None = None,
         head: int = 0,
+        guess: bool = False,
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -95,6 +99,7 @@ class Translator(Widget):
             at=at,
             which=which if which is not None else attends[0] if attends else 0,
             head=head,
+            guess=guess,
         )
         said = [metadata(FOLDER / f"{each}.safetensors") for each in self.weights]
         self.labels = [LABELS[each] for each in self.weights]
