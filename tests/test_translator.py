@@ -320,10 +320,8 @@ def test_it_follows_the_browser_and_python() -> None:
 
 
 def test_shares_are_shown_unless_the_reader_is_to_guess() -> None:
-    shown = [
-        Translator(["dot"], **options).get_state()["guess"] for options in ({}, {"guess": True})
-    ]
-    assert shown == [False, True]
+    shown = [Translator(["dot"]), Translator(["dot"], guess=True)]
+    assert [each.get_state()["guess"] for each in shown] == [False, True]
 
 
 def test_weights_go_to_the_page_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
