@@ -184,7 +184,7 @@ def test_diagram_wires_meet_what_they_join(open_page: Callable[..., Page], width
     page = open_page(width=width)
     for n, outer in ((BLOCK, "residual"), (POST, "norm")):
         diagram = widget(page, n)
-        wires, boxes = diagram.evaluate(
+        wires, boxes, ports = diagram.evaluate(
             """(root) => {
               const frame = root.querySelector(".attn-wires").getBoundingClientRect();
               const place = ({ left, right, top, bottom }) =>
@@ -192,15 +192,21 @@ def test_diagram_wires_meet_what_they_join(open_page: Callable[..., Page], width
               const every = (selector, read) =>
                 [...root.querySelectorAll(selector)].map((e) => [e.dataset.part, ...read(e)]);
               return [every(".attn-wire", (e) => [e.getAttribute("d")]),
-                every(".attn-part", (e) => place(e.getBoundingClientRect()))];
+                every(".attn-part", (e) => place(e.getBoundingClientRect())),
+                every(".attn-port", (e) => place(e.getBoundingClientRect()))];
             }"""
         )
         heads = [(part, *map(float, d.split("M")[2].split("l")[0].split())) for part, d in wires]
-        for kind, count in (("residual", 5), ("cross-attention", 1), ("", 24 - 7 * (n == POST))):
+        for kind, count in (("residual", 5), ("cross-attention", 2), ("", 28 - 7 * (n == POST))):
             assert [part for part, *_ in heads].count(kind) == count
-        (cross,) = {left for part, left, *_ in boxes if part == "cross-attention"}
-        (x,) = {x for part, x, _ in heads if part == "cross-attention"}
-        assert 0 <= cross - x <= 6  # at the frame around its box
+        # Each attention has V, K and Q, and one wire into each from below.
+        entries = {((left + right) / 2, bottom) for _, left, right, _, bottom in ports}
+        ends = [(x, y) for _, x, y in heads]
+        assert len(entries) == 9
+        for x, y in entries:
+            assert sum(np.hypot(x - a, y - b) < 1 for a, b in ends) == 1
+        memory = [(x, y) for part, x, y in heads if part == "cross-attention"]
+        assert memory[0][0] < memory[1][0] and memory[0][1] == memory[1][1]  # V and K alone
         # Residual: at the left edge of the encoder's sums, and in the decoder at the right edge
         # of the sum, or of the norm that stands beside it.
         left = {(box[1], (box[3] + box[4]) / 2) for box in boxes if box[0] == "residual"}

@@ -25,6 +25,7 @@ from attnbook.web import (
     RotaryDial,
     SoftmaxTemperature,
     Step,
+    TransformerMap,
     Translator,
 )
 from attnbook.weights.int8 import load_int8
@@ -117,5 +118,6 @@ def each() -> list[Any]:
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
+        TransformerMap({"add": walk()}, title="The finding"),
         Translator(title="The finding"),
     ]

@@ -1,5 +1,6 @@
 """Pictures: drawings in SVG with the book's colours, and charts."""
 
+from attnbook.show.blocks import transformer
 from attnbook.show.drawing import (
     SMALL,
     Part,
@@ -32,4 +33,5 @@ __all__ = [
     "row",
     "space",
     "text",
+    "transformer",
 ]

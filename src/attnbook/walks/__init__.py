@@ -8,6 +8,7 @@ from attnbook.walks._gru import gru_step
 from attnbook.walks._heads import heads_step
 from attnbook.walks._input import input_layout
 from attnbook.walks._next import next_token
+from attnbook.walks._parts import part_walks
 from attnbook.walks._prompt import prompt_label
 from attnbook.walks._shift import target_shift
 from attnbook.walks._states import exchanged_states, two_readers
@@ -26,6 +27,7 @@ __all__ = [
     "masked_word",
     "next_token",
     "one_draw",
+    "part_walks",
     "prompt_label",
     "target_shift",
     "timeline",

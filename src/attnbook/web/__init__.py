@@ -18,6 +18,7 @@ from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import Question, Quiz
 from attnbook.web.rotary_dial.widget import RotaryDial
 from attnbook.web.softmax_temperature.widget import SoftmaxTemperature
+from attnbook.web.transformer_map.widget import TransformerMap
 from attnbook.web.translator.widget import Translator
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "RotaryDial",
     "SoftmaxTemperature",
     "Step",
+    "TransformerMap",
     "Translator",
     "check_yourself",
     "format_number",

@@ -1,15 +1,19 @@
 // The diagram of encoder and decoder block: boxes, most of which are parts that can be switched off, and wires.
 import { h, svg } from "../shared/ui.js";
 
+const ROLES = { V: "value", K: "key", Q: "query" };
+
 const plain = (text) => h("span", { className: "attn-part attn-fixed" }, text);
 const words = (text) => h("span", { className: "attn-words" }, text);
+const port = (name) => h("span", { className: `attn-port draw-${ROLES[name]}` }, name);
 const beside = (...nodes) => h("div", { className: "attn-beside" }, ...nodes);
 
 // `known` tells whether a part can be switched off; `choose` is called when the reader presses it.
 export function makeDiagram({ heads, times, pre, known, choose }) {
   const { box, switches } = makeBoxes(known, choose);
   const attention = (part, text, ...chips) => h("div", { className: "attn-attention" }, box(part, text),
-    beside(...chips, box("heads", heads > 1 ? `${heads} heads` : "1 head"), box("scale", "÷ √(d/h)", " the scale")));
+    beside(...chips, box("heads", heads > 1 ? `${heads} heads` : "1 head"), box("scale", "÷ √(d/h)", " the scale")),
+    h("div", { className: "attn-ports" }, ...["V", "K", "Q"].map(port)));
   const stacked = (source, layers, ...top) => tower(box, { source, layers, top, times, pre });
   const output = words("encoder output");
   const encoder = stacked("source words",
@@ -69,9 +73,10 @@ export function drawWires({ node, wires, encoder, decoder, output, cross }) {
   const frame = node.getBoundingClientRect();
   if (!frame.width) return; // not attached or hidden as yet: drawn when it gets a size
   const at = (box) => placeIn(frame, box.getBoundingClientRect());
-  const from = at(output), to = at(cross), middle = (at(encoder.node).right + at(decoder.node).left) / 2;
-  wires.replaceChildren(...towerWires(encoder, at, -1), ...towerWires(decoder, at, 1),
-    wire("cross-attention", `${from.right} ${from.y}H${middle}V${to.y}H${to.left}`, [to.left, to.y], [1, 0]));
+  const from = at(output), middle = (at(encoder.node).right + at(decoder.node).left) / 2;
+  const memory = portsOf(cross).slice(0, 2).map(at).map(({ x, bottom }) => // values and keys
+    wire("cross-attention", `${from.right} ${from.y}H${middle}V${bottom + 8}H${x}V${bottom}`, [x, bottom], [0, -1]));
+  wires.replaceChildren(...towerWires(encoder, at, -1), ...towerWires(decoder, at, 1, cross), ...memory);
 }
 
 function placeIn(frame, box) {
@@ -80,11 +85,17 @@ function placeIn(frame, box) {
   return { left, top, right: left + box.width, bottom: top + box.height, x, y };
 }
 
-// From each step to the next, and around each sublayer on the left (`side` -1) or on the right (1).
-function towerWires({ steps, sublayers }, at, side) {
-  const places = steps.map(at), outer = side < 0 ? "left" : "right";
-  const upwards = places.slice(1).map(({ x, bottom }, n) =>
-    wire("", `${x} ${places[n].top}V${bottom}`, [x, bottom], [0, -1]));
+const portsOf = (attention) => [...attention.querySelectorAll(".attn-port")];
+
+// From each step to the next (into an attention as values, keys and queries; into `cross` as queries alone), and around
+// each sublayer on the left (`side` -1) or on the right (1).
+function towerWires({ steps, sublayers }, at, side, cross) {
+  const outer = side < 0 ? "left" : "right";
+  const upwards = steps.slice(1).flatMap((step, n) => {
+    const { x: from, top } = at(steps[n]), ports = portsOf(step).slice(step === cross ? 2 : 0);
+    return (ports.length ? ports : [step]).map(at).map(({ x, bottom }) =>
+      wire("", `${from} ${top}V${top - 3}H${x}V${bottom}`, [x, bottom], [0, -1]));
+  });
   const around = sublayers.map((boxes) => {
     const first = at(boxes[0]), sum = at(boxes.at(-1)), edge = sum[outer];
     const path = `${first.x} ${first.bottom + 8}H${edge + 8 * side}V${sum.y}H${edge}`;

@@ -1,0 +1,205 @@
+"""Small walks through the parts of a decoder's block: norm, attention, sum, network."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnbook.checks import check_range, check_whole
+from attnbook.model.decoding import evaluating
+from attnbook.model.recording import Calls, calls
+from attnbook.model.transformer import Transformer
+from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
+from attnbook.walks._input import written_sum
+from attnbook.walks._unrolled import spelled
+from attnbook.web import Drawing, Step
+
+SHOWN = 5  # numbers of a vector
+
+
+def part_walks(
+    model: Transformer, source: str, target: str, *, place: int, layer: int = 0
+) -> dict[str, Drawing]:
+    """What each part of a decoder's block makes of one token, with the model's own numbers.
+
+    Args:
+        model: with "pre" norms.
+        source: a sentence of at most six words.
+        target: its translation, or the start of it, at most five words.
+        place: the position that is shown: 0 is the start token, 1 the first word, and so on.
+        layer: index of the block.
+
+    Returns:
+        Walks by the names of `attnbook.show.transformer`: "norm", "add", "attention", "cross",
+        "feed-forward"; norm and add are those of self-attention, the attentions show head 1.
+
+    Raises:
+        ValueError: if the model has other norms, or there is no such place or layer.
+        KeyError: if a word is not in the vocabulary.
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+    config, vocab = model.decoder.stack.config, model.decoder.vocab
+    if config.norm != "pre":
+        raise ValueError(f"model must have norm 'pre', got {config.norm!r}")
+    english, ids = source.split(), [vocab.bos, *vocab.encode(target.split())]
+    check_whole(0, place=place, layer=layer)
+    check_range(1, 6, source=len(english), target=len(ids) - 1)
+    check_range(0, len(ids) - 1, place=place)
+    check_range(0, config.n_layers - 1, layer=layer)
+    with evaluating(model), calls(model) as seen:
+        model(torch.tensor([model.encoder.vocab.encode(english)]), torch.tensor([ids]))
+    block, said = f"decoder.stack.blocks.{layer}", [spelled(vocab, i) for i in ids]
+
+    def gave(path: str) -> Tensor:
+        return seen[f"{block}.{path}"][1][0, place]
+
+    def got(path: str) -> Tensor:
+        return seen[f"{block}.{path}"][0][0][0, place]
+
+    norm = model.decoder.stack.blocks[layer].attention_norm
+    fed = gave("feed_forward.up"), got("feed_forward.down"), gave("feed_forward")
+    return {
+        "norm": _norm(got("attention_norm"), gave("attention_norm"), norm),
+        "add": _add(got("attention_norm"), gave("attention.out"), said[place]),
+        "attention": _attention(seen, f"{block}.attention", place, said, said[place]),
+        "cross": _attention(seen, f"{block}.cross", place, english, said[place]),
+        "feed-forward": _network(gave("feed_forward_norm"), *fed),
+    }
+
+
+def _strip(vector: Tensor, name: str, role: str = "state") -> Part:
+    return row(cells(vector[:SHOWN], role, name=name, digits=2, width=42), "…", gap=4)
+
+
+def _walk(rows: Sequence[Any], pairs: Sequence[str], steps: Sequence[Step], alt: str) -> Drawing:
+    """Rows of parts with their labels, and arrows "from to" between them."""
+    links = [arrow(*pair.split()) for pair in pairs]
+    return Drawing(grid(rows, align="rl", gap=(10, 20)), *links, alt=alt, steps=steps)
+
+
+def _norm(x: Tensor, out: Tensor, norm: Any) -> Drawing:
+    mean, deviation = x.mean(), (x.var(correction=0) + norm.eps).sqrt()
+    normed = (x - mean) / deviation
+    measured = cells(torch.stack([mean, deviation]), "weight", name="measured", digits=2, width=42)
+    rows = [["x", _strip(x, "x")], ["mean, deviation", measured]]
+    rows += [["normed", _strip(normed, "normed")], ["gain, bias", _strip(out, "out")]]
+    gain, bias = (float(each.detach()[0]) for each in (norm.weight, norm.bias))
+    size = len(x)
+    steps = [
+        Step(f"One word's [vector](x): {SHOWN} of its {size} numbers.", "x"),
+        Step(
+            f"The [mean and the deviation](measured) of all {size}: {float(mean):z.2f} and"
+            f" {float(deviation):.2f}.",
+            "measured",
+        ),
+        Step(
+            f"Less the mean, over the deviation, [each number](normed) is {float(normed[0]):z.2f},"
+            f" {float(normed[1]):z.2f} and so on: all have mean 0 and deviation 1.",
+            "normed",
+        ),
+        Step(
+            "A trained gain multiplies each number, a trained bias is added:"
+            f" {float(normed[0]):z.2f} · {gain:z.2f} + ({bias:z.2f}) = {float(out[0]):z.2f}."
+            " [This](out) is what the layer reads.",
+            "out",
+        ),
+    ]
+    alt = "A word's vector, its mean and deviation, the vector normed, and after gain and bias."
+    return _walk(rows, ["x measured", "measured normed", "normed out"], steps, alt)
+
+
+def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
+    total = x + update
+    rows = [["x", _strip(x, "x")], ["update", _strip(update, "update", "value")]]
+    rows += [["sum", _strip(total, "sum")]]
+    first = written_sum([float(x[0]), float(update[0])])
+    long, change = float(x.norm()), float(update.norm())
+    steps = [
+        Step(f"The [vector](x) of “{word}” goes past the layer, as it is.", "x"),
+        Step(
+            f"What the layer gives is only an [update](update). Its length is {change:.1f}, that of"
+            f" the vector {long:.1f}.",
+            "update",
+        ),
+        Step(
+            f"Both are [added](sum), number by number: {first} = {float(total[0]):z.2f}.",
+            "sum",
+        ),
+    ]
+    alt = "A word's vector, a layer's update, and below them their sum."
+    return _walk(rows, ["update sum"], steps, alt)
+
+
+def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) -> Drawing:
+    (q, *_), scores = seen[f"{path}.scores"]
+    _, mask = seen[f"{path}.weights"][0]
+    (a, v), mixed = seen[f"{path}.combine"]
+    e, a = scores[0, 0, place], a[0, 0, place]
+    if mask is not None:
+        e = e.masked_fill(~mask.expand(1, 1, scores.shape[-2], -1)[0, 0, place], torch.nan)
+
+    def numbers(values: Tensor, name: str, span: tuple[float, float] | None = None) -> list[Part]:
+        return [cells([x], "weight", name=name, digits=2, width=44, span=span) for x in values]
+
+    high = float(e[e.isfinite()].abs().max())
+    labels = [text(word, size=SMALL, name="words") for word in words]
+    table = [labels, numbers(e, "scores", (-high, high)), numbers(a, "weights", (0.0, 1.0))]
+    table += [[cells(x[:3], "value", name="values", width=14) for x in v[0, 0]]]
+    body = grid(
+        [
+            ["query", _strip(q[0, 0, place], "query", "query")],
+            space(4),
+            grid(table, gap=(5, 12)),
+            space(4),
+            ["mixed", _strip(mixed[0, 0, place], "mixed", "value")],
+        ],
+        align="rl",
+        gap=(10, 12),
+    )
+    best = int(a.argmax())
+    cross = path.endswith("cross")
+    steps = [
+        Step(
+            f"“{asks}” asks with a [query](query); the [{'English' if cross else 'German'}"
+            " words](words) answer with their keys. Head 1 of several:",
+            "query words",
+        ),
+        Step(
+            "Query times key, over the root of their size: the [scores](scores)."
+            + (" The mask strikes out what may not be seen." if e.isnan().any() else ""),
+            "scores",
+        ),
+        Step(
+            f"A softmax makes [weights](weights) of them, which sum to 1. “{words[best]}” gets"
+            f" {float(a[best]):.2f}.",
+            "weights",
+            ask=f"Which word gets the largest weight of “{asks}”?",
+        ),
+        Step(
+            "The [values](values), so weighted, are added: what this head [gives](mixed)."
+            + (" They come from the encoder's H." if cross else ""),
+            "values mixed",
+        ),
+    ]
+    links = [arrow("query", "words", "query"), arrow("values", "mixed", "value", weights=a)]
+    alt = "A query, words with their scores and weights, their values, and the weighted sum."
+    return Drawing(body, *links, alt=alt, steps=steps)
+
+
+def _network(x: Tensor, before: Tensor, hidden: Tensor, out: Tensor) -> Drawing:
+    rows = [["normed x", _strip(x, "x")], ["times W₁", _strip(before, "before", "")]]
+    rows += [["ReLU", _strip(hidden, "hidden", "")], ["times W₂", _strip(out, "out", "value")]]
+    steps = [
+        Step(f"The word's [normed vector](x), {len(x)} numbers. No other word is read here.", "x"),
+        Step(f"A matrix makes [{len(before)} numbers](before) of them.", "before"),
+        Step(
+            f"ReLU sets the negative ones to 0: {int((hidden > 0).sum())} of {len(hidden)}"
+            " [stay](hidden).",
+            "hidden",
+        ),
+        Step(f"A second matrix makes an [update](out) of {len(out)} numbers.", "out"),
+    ]
+    alt = "A word's vector, the hidden numbers before and after ReLU, and the update."
+    return _walk(rows, ["x before", "before hidden", "hidden out"], steps, alt)

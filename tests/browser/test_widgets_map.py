@@ -1,0 +1,91 @@
+"""TransformerMap in Chromium: parts that open by pointer and keys, and the switch of norms."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from attnbook.walks import part_walks
+from attnbook.web import TransformerMap
+from tests.browser.widget_pages import everywhere, settle, violations, widget, written
+from tests.helpers.walks import drawn
+from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, translator
+
+WALKS = part_walks(translator(), ENGLISH, FRENCH, place=PLACE)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page([TransformerMap(WALKS, title="Press a part", name="parts")])
+
+
+def shown(part: str, name: str) -> list[str]:
+    return [f"{x:z.2f}".replace("-", "−") for x in drawn(WALKS[part], name).flatten().tolist()]
+
+
+def opened(page: Page) -> Locator:
+    settle(page, 2)
+    return widget(page, 0).locator(".attn-opened .attn-drawing")
+
+
+@everywhere
+def test_a_pressed_part_opens_its_walk(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    page = page_factory(path, **where)
+    press = "tap" if where["width"] < 600 else "click"
+    places = widget(page, 0).locator(".attn-chart [data-part=add]")
+    assert places.count() == 5 and opened(page).count() == 0
+    getattr(places.nth(3), press)()
+    walk = opened(page)
+    assert walk.count() == 1 and walk.get_attribute("aria-label") == "Add"
+    for _ in range(2):
+        walk.get_by_role("button", name="Next", exact=True).click()
+    assert written(walk, "sum") == shown("add", "sum")
+    getattr(places.nth(0), press)()  # the same part again closes it
+    assert opened(page).count() == 0
+
+
+@everywhere
+def test_by_keyboard(page_factory: Callable[..., Page], path: Path, where: dict[str, Any]) -> None:
+    page = page_factory(path, **where)
+    board = widget(page, 0)
+    names = {"norm": ("norm", "measured"), "feed-forward": ("feed-forward", "before")}
+    for label, (part, name) in names.items():
+        board.get_by_role("button", name=label, exact=True).focus()
+        page.keyboard.press("Enter" if part == "norm" else "Space")
+        walk = opened(page)
+        assert walk.get_attribute("aria-label") == label.capitalize()
+        walk.get_by_role("button", name="Next", exact=True).press("Enter")
+        assert written(walk, name) == shown(part, name)
+        pressed = board.locator(".attn-chart [aria-pressed=true]")
+        assert pressed.evaluate_all("(all) => all.map((e) => e.dataset.part)") == [part]
+
+
+def test_the_switch_moves_the_norms(page_factory: Callable[..., Page], path: Path) -> None:
+    page = page_factory(f"{path}#w.parts=part:2")
+    board = widget(page, 0)
+    norms = board.locator(".attn-chart [data-part=norm]")
+    assert opened(page).get_attribute("aria-label") == "Norm" and norms.count() == 7
+    board.get_by_role("button", name="post-norm").click()
+    settle(page)
+    assert norms.count() == 5 and board.locator(".attn-chart .attn-open").count() == 5
+    assert "norm(x + layer(x))" in (board.locator(".attn-rule").text_content() or "")
+    middle = "(all) => all.map((e) => e.getBoundingClientRect()).map((r) => r.y + r.height / 2)"
+    sums = board.locator(".attn-chart [data-part=add]").evaluate_all(middle)
+    assert all(any(0 < y - n < 60 for n in norms.evaluate_all(middle)) for y in sums)
+    board.get_by_role("button", name="Reset").click()
+    settle(page)
+    assert norms.count() == 7
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing(
+    page_factory: Callable[..., Page], path: Path, theme: str, width: int
+) -> None:
+    page = page_factory(path, theme=theme, width=width)
+    widget(page, 0).get_by_role("button", name="cross-attention").press("Enter")
+    assert opened(page).count() == 1
+    assert violations(page) == []
