@@ -1,6 +1,6 @@
 """Chapter 7: a mixture of eight feed-forward networks, of which each character uses two.
 
-`make experiments NAME=mixture` trains language models of characters for 400 steps, all at one rate
+`make experiments NAME=mixture` trains language models of characters for 200 steps, all at one rate
 (`characters.py` has the data, the schedule and the measure). "dense" is the base model. "mixture"
 has eight networks of half its d_ff in every block, and uses the best two for each character: as
 many active operations, but for the router, and an even load is part of its loss. "free" is the same
@@ -26,7 +26,7 @@ from attnbook.model.mixture import Mixture, imbalance, load
 from attnbook.text import Sequences
 from attnbook.text.speeches import VOCAB, windows
 
-LR, STEPS, PART = 0.01, (200, 400), 0.01  # the part of the imbalance in the loss
+LR, STEPS, PART = 0.01, (100, 200), 0.01  # the part of the imbalance in the loss
 N_EXPERTS, TOP = 8, 2
 
 
