@@ -2,7 +2,7 @@
 
 `make experiments NAME=variants` trains language models of characters (`characters.py` has the
 recipe) for 200 steps, all at one rate. "base" is the unchanged one, with rotary positions. What a
-change saves in parameters, the feed-forward network gets, and what it costs it gives. "pairs" is two heads of keys and values for four of queries, "grouped" one. "none" is the
+change saves in parameters, the feed-forward network gets, and what it costs it gives. "none" is the
 base without positions, trained longer and with two seeds: the control for rotary and for sinusoidal
 positions, whose runs are in the table of `language.py`.
 """
@@ -26,7 +26,6 @@ ALL = {key: value for change in CHANGES.values() for key, value in change.items(
 MODELS = {
     "base": BASE,
     **{n: of_base_size(replace(BASE, **c)) for n, c in {**CHANGES, "all": ALL}.items()},
-    "pairs": of_base_size(replace(BASE, n_kv_heads=2)),
     "none": replace(BASE, positions="none"),
 }
 
