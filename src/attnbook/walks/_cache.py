@@ -45,13 +45,12 @@ def cache_growth(
     n = len(names)
     check_range(2, 6, tokens=n)
     check_shapes(tokens=(tokens, "token"), token=n)
-    blocks = decoder.stack.blocks
+    config, blocks = decoder.stack.config, decoder.stack.blocks
     check_whole(0, block=block, head=head)
     check_range(0, len(blocks) - 1, block=block)
-    attention = blocks[block].attention
-    check_range(0, attention.n_heads - 1, head=head)
-    if attention.n_heads != attention.n_kv_heads:
-        raise ValueError(f"decoder must have a key head for each query head, got {attention}")
+    check_range(0, config.n_heads - 1, head=head)
+    if config.n_kv_heads not in (None, config.n_heads):
+        raise ValueError(f"decoder must have a key head for each query head, got {config}")
     path, held = f"stack.blocks.{block}.attention", []
     with evaluating(decoder), calls(decoder) as seen:
         state = decoder.start()

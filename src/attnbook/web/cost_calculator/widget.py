@@ -48,8 +48,8 @@ class CostCalculator(Widget):
         models: sizes of the models to choose from: d_model, n_layers, n_heads, n_kv_heads, and
             size, the bytes of a number.
         machines: each machine's speed (operations per second) and bandwidth (bytes per second).
-        settings: questions to choose from, each a model's and a machine's name, n and batch; it sets
-            them all exactly.
+        settings: questions to choose from, each the name of a model and of a machine, n and batch,
+            which it sets exactly.
         points: measurements of the first model on the first machine, each with n, batch,
             cache, operations, bytes of the cache, and seconds.
         n: tokens of each text so far, 1 to 131,072.
