@@ -109,7 +109,7 @@ def cache_growth(
     for t in range(1, n):
         steps.append(
             Step(
-                f"“{names[t]}” goes through **alone**. Its own [key](k.{t}) and [value](v.{t})"
+                f"“{names[t]}” goes through alone. Its own [key](k.{t}) and [value](v.{t})"
                 f" join the others; those above are not computed again. Kept:"
                 f" [{held[t]:,} bytes](bytes.{t})."
                 if t == 1

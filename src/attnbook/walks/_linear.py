@@ -98,7 +98,7 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
             f"No softmax: the weight of a pair is [φ(q)](q) · [φ(k)](k.0), made positive by φ. The"
             f" query of “{last}” and the first key: {_brief(fq[-1, 0], 1)} ·"
             f" {_brief(fk[0, 0], 1)} + {_brief(fq[-1, 1], 1)} · {_brief(fk[0, 1], 1)}.",
-            "q k",
+            "t q k",
         ),
         Step(
             f"The first way is attention's: a [product for each pair](pairs), {count} of them. For"
@@ -116,14 +116,14 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
             " can wait: first sum over the keys. The first token's key times its value, and times"
             f" 1, is [a small table](state.0): {_brief(fk[0, 0], 1)} ·"
             f" {_brief(v[0, 0], 1)} = {_brief(states[0][0, 0], 1)} is its first number.",
-            "t state.0",
+            "state.0",
             ask="Which factor do all products of one row share?",
         ),
     ]
     for t in range(1, n):
         steps.append(
             Step(
-                f"“{names[t]}” **adds** its own table: [the state](state.{t}) has new numbers, and"
+                f"“{names[t]}” adds its own table: [the state](state.{t}) has new numbers, and"
                 " not one number more."
                 if t == 1
                 else f"“{names[t]}” adds its own to [the state](state.{t}).",

@@ -94,7 +94,7 @@ def softmax_tiles(
     steps = [
         Step(
             f"One query meets {n} keys. A softmax needs the largest [score](s) and a sum over all."
-            f" But only {size} keys are read at a time, a **tile**; their scores:"
+            f" But only {size} keys are read at a time, a tile; their scores:"
             f" [{_brief(s[0], 1)}](s.0) …",
             "t.0 s.0",
         ),
@@ -102,7 +102,7 @@ def softmax_tiles(
             f"The largest score so far is [{_brief(new, 1)}](max.0). Relative to it: {exps} ="
             f" [{_brief(total)}](sum.0). The values, each times its own power of e, add up to"
             " [two numbers](o.0). The scores of this tile are forgotten.",
-            "max.0 sum.0 o.0",
+            "max.0 factor.0 sum.0 o.0",
         ),
     ]
     for t in range(1, len(rows)):
