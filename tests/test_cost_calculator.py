@@ -21,6 +21,8 @@ LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "siz
 HERE = {"speed": 5e10, "bandwidth": 2e10}
 POINT = {"n": 64, "batch": 2, "cache": True, "operations": 7, "bytes": 8, "seconds": 0.5}
 
+SETTING = {"model": "large", "machine": "here", "n": 63, "batch": 401}
+
 
 def calculator(**options: Any) -> CostCalculator:
     given = {"models": {"small": SMALL, "large": LARGE}, "machines": {"here": HERE}, **options}
@@ -53,6 +55,18 @@ def calculator(**options: Any) -> CostCalculator:
         ({"points": [{**POINT, "operations": 0}]}, "points: operations must be above 0, not 0"),
         ({"points": [{**POINT, "bytes": -1}]}, "points: bytes must be at least 0, not -1"),
         ({"points": [{**POINT, "seconds": -1}]}, "points: seconds must be above 0, not -1"),
+        (
+            {"settings": {"s": {"n": 1}}},
+            "settings['s']: must have model, machine, n and batch, not",
+        ),
+        (
+            {"settings": {"s": {**SETTING, "model": "x"}}},
+            "settings['s']: no such model or machine: x",
+        ),
+        (
+            {"settings": {"s": {**SETTING, "batch": 1025}}},
+            "settings['s']: batch must be 1..1024, not",
+        ),
         ({"n": 0}, "n must be 1..131072, not 0"),
         ({"batch": 1025}, "batch must be 1..1024, not 1025"),
         ({"chart": "cost"}, "chart must be one of ['operations', 'memory', 'time'], not 'cost'"),
@@ -61,6 +75,11 @@ def calculator(**options: Any) -> CostCalculator:
 def test_what_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=re.escape(says)):
         calculator(**options)
+
+
+def test_a_setting_sets_everything_exactly() -> None:
+    (chosen,) = calculator(settings={"many": SETTING}).settings
+    assert chosen == {"name": "many", "n": 63, "batch": 401, "cache": True, **LARGE, **HERE}
 
 
 def test_it_follows_the_browser_and_python() -> None:

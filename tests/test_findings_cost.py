@@ -90,6 +90,27 @@ def test_linear_attention_cannot_point_and_softmax_can(seed):
     assert soft.mean() > 0.95 and linear.max() < 0.02
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("d_head", [32, 500])
+def test_linear_attention_points_where_keys_lie_apart_whatever_the_room(seed, d_head):
+    torch.manual_seed(seed)
+    ones, apart = torch.eye(32)[None, None], 12 * torch.eye(32, d_head)[None, None] - 6
+    random = torch.randn(1, 1, 32, d_head)
+    found = [linear_attention(8 * k, k, ones)[0, 0].diagonal() for k in (apart, random)]
+    assert found[0].min() > 0.9 and found[1].max() < 0.1
+
+
+def test_key_heads_are_compared_at_one_size_and_mixtures_at_equal_operations():
+    heads, variants = load("key_heads")["parameters"], load("variants")["parameters"]
+    assert np.abs(heads / variants[0] - 1).max() < 0.01
+    table = load("mixture")
+    dense = table["operations"][table["model"] == "dense"][0]
+    for model in ("mixture", "free"):
+        assert dense < table["operations"][table["model"] == model].max() < 1.02 * dense
+    sizes = {m: table["parameters"][table["model"] == m][0] for m in ("mixture", "wide")}
+    assert abs(sizes["mixture"] / sizes["wide"] - 1) < 0.01
+
+
 @pytest.mark.parametrize("name", ["race", "language", "variants", "depth"])
 def test_what_a_table_compares_is_equally_large(name):
     table = load(name)
@@ -106,6 +127,7 @@ def test_three_seeds_in_every_cell_of_the_tables():
         "language": ["model", "step", "place"],
         "variants": ["model", "step", "place"],
         "depth": ["model", "layers", "place"],
+        "mixture": ["model"],
     }.items():
         table = load(name)
         table = table[table["model"] != "none"]  # a control, with two

@@ -30,7 +30,7 @@ STOPS = [  # chapter, its name on the road, the problem and its solution
     ("04_positions", "Positions", "order is lost: each word says where it is"),
     ("05_heads", "Many heads", "one look is too few: several side by side"),
     ("06_transformer", "The Transformer", "one block of all these parts, stacked"),
-    ("07_what_it_buys", "What it buys", "is it better? race it, count the cost"),
+    ("07_what_it_buys", "What it buys", "count the cost of a token, then race"),
     ("08_bert", "BERT", "labels are few: hide words, read both sides"),
     ("09_gpt", "GPT", "to write: guess the next word, then again"),
     ("10_sampling", "Sampling", "the likeliest text loops: draw, within limits"),

@@ -33,8 +33,17 @@ POINTS += [point(n, 1, False) for n in (16, 64, 256)]
 
 def widgets() -> list[Any]:
     models, machines = {"six blocks": SIX, "GPT-3": LARGE}, {"this computer": HERE, "fast": FAST}
+    many = {"model": "GPT-3", "machine": "fast", "n": 65, "batch": 401}
     return [
-        CostCalculator(models, machines, points=POINTS, n=64, title="Mostly reading", name="costs"),
+        CostCalculator(
+            models,
+            machines,
+            settings={"401 texts": many},
+            points=POINTS,
+            n=64,
+            title="Mostly reading",
+            name="costs",
+        ),
         CostCalculator({"large": LARGE}, {"fast": FAST}, n=131072, batch=1024, cache=False),
     ]
 
@@ -125,6 +134,17 @@ def test_calculator_by_choice(open_page: Callable[..., Page], where: dict[str, A
     assert texts(widget(calculator.page, LARGEST)) == says(
         **LARGE, **FAST, n=131072, batch=1024, cache=False
     )
+
+
+@everywhere
+def test_a_setting_is_exact(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    calculator = widget(open_page(**where), COSTS)
+    choose(calculator, "setting", "401 texts")
+    assert texts(calculator) == says(**LARGE, **FAST, n=65, batch=401)
+    slider(calculator, "blocks").press("ArrowLeft")
+    setting = calculator.get_by_role("combobox", name="setting")
+    assert setting.evaluate("(list) => list.selectedOptions[0].text") == "as set below"
+    assert calculator.page.get_by_role("combobox", name="setting").count() == 1  # none: no list
 
 
 def places(calculator: Locator, look: str) -> np.ndarray:

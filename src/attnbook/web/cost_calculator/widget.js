@@ -35,6 +35,7 @@ function makeChoices(model, tell) {
   const presets = (label, all) => select(label, [...all.map(({ name }) => name), "as set below"],
     (k) => tell(traitsOf(all[k])));
   return {
+    setting: presets("setting", model.get("settings")),
     kind: presets("model", model.get("models")),
     machine: presets("machine", model.get("machines")),
     bits: select("numbers", BYTES.map((b) => `of ${8 * b} bits`), (k) => tell({ size: BYTES[k] })),
@@ -75,6 +76,7 @@ function build(model, { bar }, tell) {
   const note = h("p", { className: "attn-legend attn-cost-note" });
   const root = h("div", { className: "attn attn-cost", role: "group", "aria-label": title || "The costs of a token" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
+    ...(model.get("settings").length ? [h("div", { className: "attn-row" }, choices.setting.node)] : []),
     h("div", { className: "attn-row" }, choices.kind.node, choices.machine.node, choices.bits.node,
       h("label", { className: "attn-field" }, choices.check, h("span", {}, "keys and values kept in a cache"))),
     h("div", { className: "attn-cost-knobs" }, ...Object.values(knobs).map(({ node }) => node)),
@@ -85,8 +87,9 @@ function build(model, { bar }, tell) {
 }
 
 // ---- drawing
-function drawChoices(model, { kind, machine, bits, curves, check }, now) {
+function drawChoices(model, { setting, kind, machine, bits, curves, check }, now) {
   const which = (presets) => [...presets, {}].findIndex((preset) => is(preset, now));
+  setting.list.selectedIndex = which(model.get("settings"));
   kind.list.selectedIndex = which(model.get("models"));
   machine.list.selectedIndex = which(model.get("machines"));
   bits.list.selectedIndex = BYTES.indexOf(now.size);

@@ -48,6 +48,8 @@ class CostCalculator(Widget):
         models: sizes of the models to choose from: d_model, n_layers, n_heads, n_kv_heads, and
             size, the bytes of a number.
         machines: each machine's speed (operations per second) and bandwidth (bytes per second).
+        settings: questions to choose from, each the name of a model and of a machine, n and batch,
+            which it sets exactly.
         points: measurements of the first model on the first machine, each with n, batch,
             cache, operations, bytes of the cache, and seconds.
         n: tokens of each text so far, 1 to 131,072.
@@ -67,6 +69,7 @@ class CostCalculator(Widget):
         sync=True
     )  # the page would sort the keys of a Dict
     machines = traitlets.List(traitlets.Dict()).tag(sync=True)
+    settings = traitlets.List(traitlets.Dict()).tag(sync=True)
     points = traitlets.List(traitlets.Dict()).tag(sync=True)
     d_model = traitlets.Int(576).tag(sync=True)
     n_layers = traitlets.Int(30).tag(sync=True)
@@ -85,6 +88,7 @@ class CostCalculator(Widget):
         models: Mapping[str, Mapping[str, int]],
         machines: Mapping[str, Mapping[str, float | int]],
         *,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
         points: Sequence[Mapping[str, Any]] = (),
         n: int = 1024,
         batch: int = 1,
@@ -110,6 +114,14 @@ class CostCalculator(Widget):
             title=title,
             models=[{"name": key, **sizes} for key, sizes in models.items()],
             machines=[{"name": key, **speeds} for key, speeds in machines.items()],
+            settings=[
+                {
+                    "name": key,
+                    "cache": True,
+                    **_chosen(given, models, machines, f"settings[{key!r}]: "),
+                }
+                for key, given in (settings or {}).items()
+            ],
             **{key: first[key] for key in (*SIZES, "speed", "bandwidth")},
             points=[dict(_mapping(point)) for point in as_list(points, "points", "measurements")],
             n=n,
@@ -221,6 +233,21 @@ class CostCalculator(Widget):
         )
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=8)
+
+
+def _chosen(
+    given: Mapping[str, Any], models: Mapping[str, Any], machines: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """The traits that a setting sets."""
+    if set(_mapping(given)) != {"model", "machine", "n", "batch"}:
+        raise WidgetError(f"{where}must have model, machine, n and batch, not {given!r:.80}")
+    if given["model"] not in models or given["machine"] not in machines:
+        raise WidgetError(f"{where}no such model or machine: {given['model']}, {given['machine']}")
+    for name, most in (("n", MOST[0]), ("batch", MOST[2])):
+        if not (isinstance(given[name], int) and 1 <= given[name] <= most):
+            raise WidgetError(f"{where}{name} must be 1..{most}, not {given[name]}")
+    counts = {name: given[name] for name in ("n", "batch")}
+    return {**counts, **models[given["model"]], **machines[given["machine"]]}
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

@@ -1,0 +1,86 @@
+"""The walks of chapter 7 in Chromium: by keyboard, by pointer, with their numbers."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Page
+from torch import nn
+from torch.nn.functional import pad
+
+from attnbook.model import TransformerConfig, TransformerDecoder
+from attnbook.text.speeches import VOCAB
+from attnbook.walks import cache_growth, linear_state, reach, shared_heads, softmax_tiles
+from attnbook.web import Drawing
+from tests.browser.widget_pages import everywhere, serious, settle, widget, written
+from tests.helpers.walks import drawn
+
+
+def walks() -> list[Drawing]:
+    torch.manual_seed(0)
+    decoder = TransformerDecoder(VOCAB, TransformerConfig(12, 3, 20, 2, positions="rotary"))
+    q, k, v = torch.randn(3, 4, 2)
+    layers = [nn.Conv1d(5, 5, 2, dilation=gap) for gap in (1, 2, 4)]
+    return [
+        cache_growth(decoder, torch.tensor([7, 9, 4, 11]), [*"abcd"], name="cache"),
+        shared_heads({4: 2.5, 2: 2.25, 1: 2.75}, n=7, d_head=4, n_layers=5, name="shared"),
+        softmax_tiles(3 * q[0], k.repeat(2, 1), v.repeat(2, 1), [*"abcdefgh"], name="tiles"),
+        linear_state(q, k, v, [*"abcd"], name="linear"),
+        reach(
+            [lambda x, f=f: f(pad(x.T, (f.dilation[0], 0))).T for f in layers],
+            torch.randn(9, 5),
+            name="dilated",
+        ),
+    ]
+
+
+WALKS = walks()
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[[list[Any]], Path]) -> Path:
+    return widget_page(WALKS)
+
+
+@everywhere
+def test_every_step_by_keyboard_and_its_numbers(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    page = page_factory(path, **where)
+    for n, walk in enumerate(WALKS):
+        drawing = widget(page, n)
+        drawing.get_by_role("button", name="Next", exact=True).focus()
+        asked = sum(bool(step["ask"]) for step in walk.steps)
+        for _ in range(len(walk.steps) - 1 + asked):
+            page.keyboard.press("ArrowRight")
+        settle(page)
+        heard = drawing.locator("[aria-live=polite]").text_content() or ""
+        assert heard.startswith(f"Step {len(walk.steps)} of {len(walk.steps)}.")
+        assert drawing.locator(".draw-unseen").count() == 0
+    for n, part, digits in ((0, "a", 2), (1, "bits-1", 2), (2, "out", 2), (3, "out", 1)):
+        wanted = [f"{x:z.{digits}f}".replace("-", "−") for x in drawn(WALKS[n], part).flatten()]
+        assert written(widget(page, n), part) == wanted
+
+
+@everywhere
+def test_bytes_wait_for_the_guess(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    drawing = widget(page_factory(f"{path}#w.cache=step:2", **where), 0)
+    assert written(drawing, "bytes") == ["192"]
+    drawing.get_by_role("button", name="Show").click()
+    assert written(drawing, "bytes") == ["192", "384"]
+    drawing.get_by_role("button", name="Next", exact=True).click()
+    assert written(drawing, "bytes") == ["192", "384", "576"]
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
+def test_axe_finds_nothing(
+    page_factory: Callable[..., Page], path: Path, theme: str, width: int
+) -> None:
+    page = page_factory(path, theme=theme, width=width)
+    for n in range(len(WALKS)):
+        widget(page, n).get_by_role("button", name="Next", exact=True).click()
+    assert serious(page) == []
