@@ -1,7 +1,8 @@
-"""Train the five translators of number words, and store them in 8 bits: `make translators`.
+"""Train the six translators of number words, and store them in 8 bits: `make translators`.
 
-They differ in one thing, what the decoder reads of the encoder; data, sizes, steps and seed are
-the same. Each takes about two minutes on one core. The metadata of the files in
+Data, width, steps and seed are the same. Five differ in one thing, what the decoder reads of the
+encoder; the sixth is a Transformer, which learns best at a lower rate: `RATES`, and the metadata,
+say which. Each takes about a minute on one core. The metadata of the files in
 `src/attnbook/weights` hold the settings and, of each number of digits, the share of held-out
 numbers that the stored model translates exactly; training has numbers of at most `DIGITS` digits.
 """
@@ -10,6 +11,7 @@ import json
 import platform
 import sys
 import time
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -18,20 +20,21 @@ from typing import Any
 import torch
 
 from attnbook.learn import evaluate, train
-from attnbook.model import Seq2Seq
+from attnbook.model import Seq2Seq, Transformer
 from attnbook.text import Numbers
 from attnbook.weights.int8 import fill_int8, write_int8
 from attnbook.weights.translators import HEADS, TRANSLATORS, new_translator
 
 FOLDER = Path(__file__).parents[1] / "src" / "attnbook" / "weights"
-COMMAND, SEED, STEPS, WIDTH, DIGITS, RATE = "make translators", 0, 2000, 32, 9, 0.01
+COMMAND, SEED, STEPS, WIDTH, DIGITS = "make translators", 0, 2000, 32, 9
+RATE, RATES = 0.01, {"transformer": 0.005}  # of the five, and of those that want another
 
 
 def learn(name: str, steps: int = STEPS) -> tuple[Seq2Seq, list[float]]:
     """A translator after some steps, and its losses."""
     torch.manual_seed(SEED)
     model, task = new_translator(name, WIDTH), Numbers(DIGITS)
-    return model, train(model, task.batch, model.loss, steps, lr=RATE, seed=SEED)
+    return model, train(model, task.batch, model.loss, steps, lr=RATES.get(name, RATE), seed=SEED)
 
 
 def exact(model: Seq2Seq) -> dict[str, float]:
@@ -41,10 +44,13 @@ def exact(model: Seq2Seq) -> dict[str, float]:
     return {str(digits): round(share, 4) for digits, share in found.items()}
 
 
-def about(name: str, seconds: float, losses: list[float]) -> dict[str, Any]:
+def about(name: str, model: Seq2Seq, seconds: float, losses: list[float]) -> dict[str, Any]:
     """The metadata of a run; the last loss is a mean over 50 steps."""
     task = Numbers(DIGITS)
-    return {
+    own = {}
+    if isinstance(model, Transformer):
+        own = {"config": asdict(model.encoder.stack.config), "rate": RATES[name]}
+    return own | {
         "translator": name,
         "d_model": WIDTH,
         "n_heads": HEADS.get(name, 1),
@@ -68,7 +74,7 @@ def main() -> None:
         begin = time.process_time()
         model, losses = learn(name)
         said, path = (
-            about(name, time.process_time() - begin, losses),
+            about(name, model, time.process_time() - begin, losses),
             FOLDER / f"{name}.safetensors",
         )
         write_int8(path, model, said)

@@ -47,6 +47,7 @@ class ModelWidget(Widget):
             raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
         return value
 
+
 def brief(p: Any) -> float:
     """A probability rounded to six significant digits, for storing."""
     return float(f"{np.float64(p):.6g}")
