@@ -75,7 +75,7 @@ bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half 
 gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
 	@$(PY) -m tools.gpt
 
-translators: .venv/.test  ## train the translators of number words that run in the page, in 8 bits: five minutes on one core
+translators: .venv/.test  ## train the translators of number words that run in the page, in 8 bits: seven minutes on one core
 	@$(PY) -m tools.translators
 
 address: .venv/.book  ## name the repository for launch buttons and problem reports: REPO=https://github.com/owner/name

@@ -32,7 +32,7 @@ def test_the_bundles_are_those_of_the_sources(tmp_path: Path) -> None:
 
 def test_a_widget_sends_its_bundle_and_a_notebook_stores_no_model() -> None:
     assert sorted(type(widget).__name__ for widget in each()) == CLASSES
-    serving = "globalThis.onmessage="  # the worker's side
+    serving, running = "globalThis.onmessage=", "weight_hh"  # the worker's side; a GRU's
     for widget in each():
         name, state = type(widget).__name__, widget.get_state()
         esm, css = bundles.load(name)
@@ -41,6 +41,9 @@ def test_a_widget_sends_its_bundle_and_a_notebook_stores_no_model() -> None:
         assert (kept["_anywidget_id"], kept["_css"]) == (state["_anywidget_id"], css)
         if isinstance(widget, ModelWidget):  # no weights, nor what reads them
             assert serving in esm and serving not in kept["_esm"]
+            assert len(kept["_esm"]) < len(esm) - 10_000
+        elif name == "Translator":  # runs its models in the page itself
+            assert running in esm and running not in kept["_esm"]
             assert len(kept["_esm"]) < len(esm) - 10_000
         else:
             assert kept["_esm"] == esm

@@ -3,6 +3,7 @@ widget in Python."""
 
 import json
 import random
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import torch
 from matplotlib.figure import Figure
 from num2words import num2words
 
+from attnbook import bundles
 from attnbook.learn import evaluate
+from attnbook.model.config import TINY
 from attnbook.model.recording import recorded
 from attnbook.model.seq2seq import GRUCell, Seq2Seq
+from attnbook.model.transformer import Transformer
 from attnbook.text.number_words import MAX_DIGITS, Numbers, has_unsettled_german, number_pair
 from attnbook.text.vocabulary import pad_batch
 from attnbook.web import Translator
@@ -46,8 +50,11 @@ const jobs = {
   },
   translate({ file, sentences }) {
     const { translate } = openTranslator(read(buffer(file)));
-    return sentences.map((words) => translate(words)).map(({ states, steps, written }) => ({
+    const plain = ({ data, shape }) => ({ data: [...data], shape });
+    return sentences.map((words) => translate(words)).map(({ states, steps, written, looked }) => ({
       written,
+      looked: looked && Object.fromEntries(Object.entries(looked)
+        .map(([part, blocks]) => [part, blocks.map(({ weights }) => plain(weights))])),
       states: states.map((state) => [...state]),
       steps: steps.map(({ word, logits, heads, context }) => ({
         word, logits: [...logits], context: context && [...context],
@@ -187,6 +194,13 @@ def test_the_page_translates_as_pytorch_does(name: str) -> None:
         ours = np.array([step["logits"] for step in said["steps"]])
         np.testing.assert_allclose(ours, logits, rtol=0, atol=1e-4)
         np.testing.assert_allclose(np.array(said["states"]), states, rtol=0, atol=1e-4)
+        if isinstance(weights, dict):  # a Transformer's, of every attention
+            looked = said["looked"].items()
+            ours = {(part, n): w for part, blocks in looked for n, w in enumerate(blocks)}
+            assert ours.keys() == weights.keys() and len(ours) == 6
+            for where, told_weights in ours.items():
+                same(told_weights, weights[where])
+            continue
         if weights is None:
             assert name == "one_vector" and "weights" not in said["steps"][0]
             continue
@@ -195,7 +209,8 @@ def test_the_page_translates_as_pytorch_does(name: str) -> None:
 
 
 def by_pytorch(model: Seq2Seq, words: Any) -> tuple[list[int], Any, Any, Any]:
-    """Tokens, logits [step vocab], states [word d], weights [step head word]."""
+    """Tokens, logits [step vocab], states [word d], weights [step head word]; of a Transformer
+    weights [head row column] by part and block."""
     source, vocab = model.encoder.vocab, model.decoder.vocab
     read = pad_batch([source.encode(words)], source.pad)
     tokens = model.translate(read, max_len=32).tokens[0].tolist()
@@ -203,6 +218,10 @@ def by_pytorch(model: Seq2Seq, words: Any) -> tuple[list[int], Any, Any, Any]:
     given = torch.tensor([[vocab.bos, *tokens[:-1]]])
     with torch.no_grad():
         states = model.read(read).states[0].numpy()
+        if isinstance(model, Transformer):
+            with recorded(model) as weights:
+                logits = model(read, given)[0].numpy()
+            return tokens, logits, states, {place(name): w[0] for name, w in weights.items()}
         if not hasattr(model.decoder, "heads") and model.decoder.attention is None:
             return tokens, model(read, given)[0].numpy(), states, None
         with recorded(model) as weights:
@@ -212,6 +231,12 @@ def by_pytorch(model: Seq2Seq, words: Any) -> tuple[list[int], Any, Any, Any]:
     return tokens, logits, states, rows.numpy().swapaxes(0, 1)
 
 
+def place(path: str) -> tuple[str, int]:
+    """Of an attention inside a Transformer: which part's it is, in which block."""
+    stack, _, _, block, kind = path.split(".")
+    return "cross" if kind == "cross" else stack, int(block)
+
+
 # ---- what is stored
 
 
@@ -219,10 +244,15 @@ def by_pytorch(model: Seq2Seq, words: Any) -> tuple[list[int], Any, Any, Any]:
 def test_the_file_is_small_and_says_what_made_it(name: str) -> None:
     path = FOLDER / f"{name}.safetensors"
     said = metadata(path)
-    assert path.stat().st_size <= 40_000 and path.parent == translators.FOLDER
+    most = 100_000 if name == "transformer" else 40_000
+    assert path.stat().st_size <= most and path.parent == translators.FOLDER
     recipe = {"translator": name, "n_heads": HEADS.get(name, 1), "d_model": translators.WIDTH}
     recipe |= {"command": translators.COMMAND, "seed": translators.SEED}
     recipe |= {"steps": translators.STEPS, "digits": translators.DIGITS}
+    if name == "transformer":  # two blocks each, pre-norm, as chapter 6's
+        config = replace(TINY, d_model=translators.WIDTH, d_ff=4 * translators.WIDTH)
+        recipe |= {"rate": translators.RATE, "config": asdict(config)}  # other files say no rate
+        assert (config.n_layers, config.n_heads, config.norm) == (2, 4, "pre")
     assert {key: said[key] for key in recipe} == recipe
     model, losses = translators.learn(name, 2)
     assert losses == pytest.approx(said["first_losses"][:2], abs=1e-3)
@@ -249,7 +279,7 @@ def test_one_vector_breaks_as_numbers_grow_and_attention_does_not() -> None:
 
 
 def test_the_five_differ_in_what_is_read_alone() -> None:
-    models = {name: translator(name) for name in TRANSLATORS}
+    models = {name: translator(name) for name in TRANSLATORS if name != "transformer"}
     states = [
         {key: value.sum().item() for key, value in model.state_dict().items()}
         for model in models.values()
@@ -284,12 +314,36 @@ def test_the_five_differ_in_what_is_read_alone() -> None:
         ({"at": -2}, r"at must be -1\.\.31, not -2"),
         ({"which": 2}, r"which must be 0\.\.1, not 2"),
         ({"head": 4}, r"head must be 0\.\.3, not 4"),
+        ({"attention": 6}, r"attention must be 0\.\.5, not 6"),
         ({"name": "a b"}, "name must be like"),
     ],
 )
 def test_what_it_refuses(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Translator(**options)
+
+
+@pytest.mark.parametrize("attention", range(6))
+def test_the_stored_answer_has_the_attention_that_is_drawn(attention: int) -> None:
+    shown = Translator(["additive", "transformer"], 437, attention=attention)
+    _, told = shown.answers["models"]
+    tokens, _, _, weights = by_pytorch(translator("transformer"), number_pair(437).source)
+    assert told["written"] == translator("transformer").decoder.vocab.decode(tokens)
+    part = ("cross", "encoder", "decoder")[attention // 2]
+    wanted = weights[part, attention % 2]
+    np.testing.assert_allclose(told["maps"], wanted, rtol=0, atol=6e-4)
+    figure = Figure()
+    shown.draw(figure)
+    read, wrote = number_pair(437).source, number_pair(437).target
+    axis = figure.axes[1]
+    found = [
+        [label.get_text() for label in ticks]
+        for ticks in (axis.get_yticklabels(), axis.get_xticklabels())
+    ]
+    rows = read if part == "encoder" else (*wrote, "(end)")
+    assert found == [[*rows], [*(("(start)", *wrote) if part == "decoder" else read)]]
+    shown.attention = 0
+    assert shown.answers["models"][1]["attention"] == 0
 
 
 @pytest.mark.parametrize("models", [("one_vector", "additive"), ("four_heads",)])
@@ -332,12 +386,15 @@ def test_weights_go_to_the_page_when_it_asks(monkeypatch: pytest.MonkeyPatch) ->
     assert sent == [({"weights": "dot"}, [(FOLDER / "dot.safetensors").read_bytes()])]
 
 
-@pytest.mark.parametrize("models", [("one_vector", "additive"), ("one_head", "four_heads")])
+@pytest.mark.parametrize(
+    "models",
+    [("one_vector", "additive"), ("one_head", "four_heads"), ("four_heads", "transformer")],
+)
 def test_a_notebook_stores_little(models: tuple[str, ...]) -> None:
     shown = Translator(models, 999_999_999_999)
     state = {k: v for k, v in shown.get_state().items() if k not in ("_esm", "_css")}
     assert len(json.dumps(state, default=str)) < 25_000
-    assert len(shown.get_state()["_esm"]) < 45_000
+    assert len(bundles.stored("Translator")["_esm"]) < 45_000
 
 
 def test_picture_draws_each_model() -> None:

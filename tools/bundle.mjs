@@ -19,15 +19,20 @@ async function built(contents, loader, more = {}) {
 const script = (path) => built(`import "${path}";`, "js", { format: "iife" });
 
 // `import TEXT from "./worker.js" with { type: "text" }`: the worker as one classic script, which a page opened as
-// a file may start; `left` stays out.
+// a file may start. What `left` has stays out: of it there is what is given there.
 const workers = (left) => ({
   name: "workers",
   setup({ onLoad }) {
-    onLoad({ filter: /\.js$/ }, async ({ path, with: { type } }) =>
-      type === "text" ? { contents: path === left ? "" : await script(path), loader: "text" } : undefined);
+    onLoad({ filter: /\.js$/ }, async ({ path, with: { type } }) => {
+      const loader = type ?? "js";
+      if (path in left) return { contents: left[path], loader };
+      return type === "text" ? { contents: await script(path), loader } : undefined;
+    });
   },
 });
-const widget = (file, left) =>
+// What runs a model: the worker, and what runs in the page itself.
+const ENGINES = { [join(WEB, "engine/worker.js")]: "", [join(WEB, "engine/translator.js")]: "export let openTranslator;" };
+const widget = (file, left = {}) =>
   built(`export { default } from "./${file}";`, "js", { format: "esm", plugins: [workers(left)] });
 
 // A drawing in a file of its own knows no page's theme, only the system's; Colab says its own in its own way.
@@ -43,7 +48,7 @@ for (const file of globSync("*/widget.js", { cwd: WEB })) {
   const folder = dirname(file), name = folder.replace(/(?:^|_)([a-z])/g, (_, letter) => letter.toUpperCase());
   bundles[`widgets/${name}.js`] = widget(file);
   // A notebook stores no model, nor what runs it: a kernel that sends the weights brings both along.
-  bundles[`widgets/${name}.stored.js`] = widget(file, join(WEB, "engine/worker.js"));
+  bundles[`widgets/${name}.stored.js`] = widget(file, ENGINES);
   bundles[`widgets/${name}.css`] = built(`@import "./${folder}/widget.css";`, "css");
 }
 for (const name of ["static-widgets", "bertviz-views"]) bundles[`site/${name}.js`] = script(`./site/${name}.js`);

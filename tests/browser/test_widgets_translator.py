@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Locator, Page, Request, expect
 
 from attnbook.model.seq2seq import Seq2Seq
@@ -30,16 +31,22 @@ FIRST = [
     Translator(MODELS, 42, title="A <b>title</b>", name="both"),
     Translator(["four_heads"], 437, stage=1, at=2, name="heads"),
 ]
+LATER = [  # below all others
+    Translator(["transformer"], 437, stage=1, at=2, attention=1, name="alone"),
+    Translator(["additive", "transformer"], 842, attention=2, name="beside"),
+]
+ALONE, BESIDE = 7, 8  # their places on the page
+PARTS = ("cross", "encoder", "decoder")
 HEAVY = 100  # times what a machine with nothing else to do needs; benchmarks keep the budget
 
 
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[..., Path]) -> Path:
-    """The first widgets stand above, one far below others."""
+    """The first widgets stand above, three far below others."""
     others = [PositionExplorer(name=f"explorer-{n}") for n in range(4)]
     below = Translator(["dot", "one_head"], 842, name="below")
     guess = Translator(MODELS, 42, guess=True, name="guess")
-    return widget_page([*FIRST, *others, below, guess])
+    return widget_page([*FIRST, *others, below, *LATER, guess])
 
 
 @pytest.fixture
@@ -66,12 +73,12 @@ def words(view: Locator, n: int = 0) -> list[str]:
     return view.locator(".attn-written").nth(n).locator(".attn-german").all_inner_texts()
 
 
-def shows(view: Locator, models: tuple[str, ...], number: int) -> None:
+def shows(view: Locator, models: tuple[str, ...], number: int, attention: int = 0) -> None:
     """That each card has the words and the maps of the model in Python."""
     settle(view.page, 2)
     gold = number_pair(number).target
     for n, name in enumerate(models):
-        told, card = answer(name, number), view.locator(".attn-card").nth(n)
+        told, card = answer(name, number, attention), view.locator(".attn-card").nth(n)
         parts = card.locator(".attn-morpheme")
         said = [text for text in parts.locator(".attn-german").all_inner_texts() if text != "…"]
         assert said == told["written"]
@@ -155,7 +162,7 @@ def test_it_grows_until_one_vector_breaks(open_page: Callable[..., Page]) -> Non
 
 def test_shares_wait_until_a_length_is_tried(open_page: Callable[..., Page]) -> None:
     page = open_page()
-    view = widget(page, 7)
+    view = widget(page, 9)
     settled(view)
 
     def shown() -> list[set[int]]:
@@ -207,8 +214,6 @@ def test_odd_input_gets_a_sentence(open_page: Callable[..., Page]) -> None:
 
 def by_hand(model: Seq2Seq, number: int, at: int) -> dict[str, Any]:
     """Scores, weights and chances of a step of the additive model, by its own modules."""
-    import torch
-
     source, vocab = model.encoder.vocab, model.decoder.vocab
     memory = model.read(torch.tensor([source.encode(number_pair(number).source)]))
     written = vocab.encode(number_pair(number).target)
@@ -222,8 +227,6 @@ def by_hand(model: Seq2Seq, number: int, at: int) -> dict[str, Any]:
 
 @everywhere
 def test_the_walk_of_a_word(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
-    import torch
-
     page = open_page(**where)
     view = widget(page, 0)
     view.locator(".attn-number").fill("437")
@@ -285,6 +288,144 @@ def test_each_head_has_a_map_and_a_walk(open_page: Callable[..., Page]) -> None:
     for _ in range(3):
         view.locator(".attn-onwards").click()
     expect(view.locator(".attn-telling")).to_contain_text("The GRU reads the context and the start")
+
+
+# ---- the Transformer
+
+
+def by_modules(number: int, at: int, block: int, head: int) -> dict[str, Any]:
+    """Scores, weights and chances of a word that the Transformer writes, by its own modules."""
+    model, seen = translator("transformer"), {}
+    cross = model.decoder.stack.blocks[block].cross
+    for name in ("q", "k"):
+        getattr(cross, name).register_forward_hook(
+            lambda _module, _given, out, name=name: seen.update({name: out[0]})
+        )
+    source, vocab, pair = model.encoder.vocab, model.decoder.vocab, number_pair(number)
+    read = torch.tensor([[vocab.bos, *vocab.encode(pair.target)]])
+    with torch.no_grad():
+        logits = model(torch.tensor([source.encode(pair.source)]), read)[0, at]
+    for part in (cross.q, cross.k):
+        part._forward_hooks.clear()
+    size = len(seen["q"][at]) // 4
+    mine = slice(head * size, (head + 1) * size)
+    scores = seen["k"][:, mine] @ seen["q"][at, mine] / size**0.5
+    return {"scores": scores, "weights": scores.softmax(-1), "p": logits.softmax(-1)}
+
+
+@everywhere
+def test_the_transformer_translates_and_each_attention_has_maps(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    page = open_page(ready=False, **where)
+    view = widget(page, ALONE)
+    settled(view)
+    shows(view, ("transformer",), 437, 1)
+    text, which = view.locator(".attn-number"), view.get_by_role("combobox", name="attention")
+    text.fill("43729")
+    pair = number_pair(43_729)
+    for attention in (0, 2, 5):
+        which.focus()
+        which.select_option(index=attention)
+        shows(view, ("transformer",), 43_729, attention)
+        rows = view.locator(".attn-grid").first.locator("tbody th").all_text_contents()
+        columns = view.locator(".attn-grid").first.locator("thead th").all_text_contents()
+        part = PARTS[attention // 2]
+        assert rows == ([*pair.source] if part == "encoder" else [*pair.target, "(end)"])
+        assert columns == [*(("(start)", *pair.target) if part == "decoder" else pair.source)]
+        read = "read" if part == "encoder" else "wrote"
+        expect(view.locator(".attn-readout")).to_have_text(
+            f"Each row: where the model looked while it {read} that word."
+        )
+        assert which.evaluate("(list) => list.ownerDocument.activeElement === list")
+        assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+    cell = view.locator(".attn-grid").nth(3).locator("td[data-i='2'][data-j='1']")
+    cell.tap() if where["width"] < 600 else cell.click()
+    expect(view.get_by_role("combobox", name="German word")).to_have_value("3. vierzig")
+    text.fill("437296851372")
+    shows(view, ("transformer",), 437_296_851_372, 5)
+    assert view.locator(".attn-wrong").count()  # twelve digits are more than it has seen
+    text.fill("blue")
+    expect(view.locator(".attn-outcome")).to_contain_text("“blue” is no English number word.")
+    assert words(view) == [] and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@everywhere
+def test_the_walk_of_a_word_in_the_transformer(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    page = open_page(ready=False, **where)
+    view = widget(page, ALONE)
+    settled(view)
+    caption, onwards = view.locator(".attn-telling"), view.locator(".attn-onwards")
+    expect(caption).to_contain_text("“hundert” is written, and self-attention has mixed it with")
+    expect(caption).to_contain_text("In block 2, head 1 of cross-attention makes its query")
+    view.get_by_role("combobox", name="head").select_option("3")
+    view.get_by_role("combobox", name="block").select_option("1")
+    expect(view.get_by_role("combobox", name="attention")).to_have_value("cross-attention, block 1")
+    expect(caption).to_contain_text("In block 1, head 3 of cross-attention")
+    told = by_modules(437, 2, 0, 2)
+    for key in ("Enter", "Space"):
+        onwards.press(key)
+    rows = view.locator(".attn-step tbody tr")
+    assert rows.locator("th").all_inner_texts() == list(number_pair(437).source)
+    scores = [x.replace("−", "-") for x in rows.locator(".attn-score").all_inner_texts()]
+    np.testing.assert_allclose(np.array(scores, float), told["scores"], rtol=0, atol=0.0051)
+    weights = rows.locator(".attn-level b").all_inner_texts()
+    np.testing.assert_allclose(np.array(weights, float), told["weights"], rtol=0, atol=0.0051)
+    onwards.click()
+    expect(rows.last.locator("th")).to_have_text("found")
+    onwards.click()
+    expect(caption).to_contain_text("What the 4 heads found stands side by side")
+    expect(caption).to_contain_text("The block adds it to s.")
+    onwards.click()
+    expect(caption).to_contain_text("The feed-forward network and the next block and a last norm")
+    expect(caption).to_contain_text(f"“sieben” has {told['p'].max().item():.2f} and is written.")
+    expect(view.get_by_text("step 6 of 6")).to_be_visible()
+    assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
+def test_the_transformer_stands_beside_another(open_page: Callable[..., Page]) -> None:
+    page = open_page(ready=False)
+    view = widget(page, BESIDE)
+    shows(view, ("additive", "transformer"), 842, 2)  # stored
+    expect(view.get_by_role("combobox", name="attention")).to_be_disabled()
+    settled(view)
+    shows(view, ("additive", "transformer"), 842, 2)
+    expect(view.locator(".attn-readout")).to_have_text(
+        "Each row: where the model looked while it wrote (the Transformer: read) that word."
+    )
+    view.get_by_role("combobox", name="attention").select_option("cross-attention, block 2")
+    shows(view, ("additive", "transformer"), 842, 1)
+    view.locator(".attn-written").nth(1).get_by_role("button", name="zwei").click()
+    view.get_by_role("button", name="Walk through one word").click()
+    expect(view.get_by_role("combobox", name="model")).to_have_value("Transformer")
+    expect(view.locator(".attn-telling")).to_contain_text("In block 2, head 1 of cross-attention")
+    view.get_by_role("combobox", name="model").select_option("additive attention")
+    expect(view.locator(".attn-telling")).to_contain_text("it is the query s.")
+    expect(view.get_by_role("combobox", name="block")).to_be_hidden()
+    fragment = copied(view)
+    assert "attention:1" in fragment
+    again = widget(open_page(fragment, ready=False), BESIDE)
+    settled(again)
+    shows(again, ("additive", "transformer"), 842, 1)
+
+
+@pytest.mark.parametrize(("theme", "width"), [("dark", 390), ("light", 1280)])
+def test_nothing_is_wrong_with_the_transformer(
+    open_page: Callable[..., Page], theme: str, width: int
+) -> None:
+    page = open_page(ready=False, theme=theme, width=width)
+    view = widget(page, ALONE)
+    settled(view)
+    view.locator(".attn-number").fill("4237968123")  # ten digits are too many
+    view.get_by_role("combobox", name="attention").select_option(index=4)
+    for _ in range(5):
+        view.locator(".attn-onwards").click()
+    settle(page, 2)
+    assert view.locator(".attn-wrong").count()
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_link_restores_the_number(open_page: Callable[..., Page]) -> None:
@@ -370,10 +511,12 @@ def test_nothing_is_wrong_for_readers(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_answers_are_quick(open_page: Callable[..., Page]) -> None:
+@pytest.mark.parametrize("place", [0, ALONE])
+def test_answers_are_quick(open_page: Callable[..., Page], place: int) -> None:
     """A guard against a slip: on a machine with nothing else to do it is 100 ms."""
-    page = open_page()
-    view = widget(page, 0)
+    page = open_page(ready=False)
+    view = widget(page, place)
+    settled(view)
     text = view.locator(".attn-number")
     begin = time.perf_counter()
     for number in range(999_999_990, 1_000_000_000):

@@ -1,5 +1,6 @@
 // A translator of number words from its file: a GRU reads, a GRU writes, word by word the likeliest, and where there is
-// attention all that it computes is told.
+// attention all that it computes is told. Or both are a Transformer's.
+import { openTransformer } from "./encoder_decoder.js";
 import { dot } from "./products.js";
 import { affine, gru, gruCell } from "./recurrent.js";
 import { row } from "./tensors.js";
@@ -57,11 +58,16 @@ const LOOKS = {
 };
 const WAYS = { dot: LOOKS.dot, additive: LOOKS.additive, one_head: LOOKS.heads, four_heads: LOOKS.heads };
 
-// The file's metadata say what it is, each as JSON: `translator`, `n_heads`, and the tokens of `source` and `target`.
+// The file's metadata say what it is, each as JSON: `translator`, `n_heads`, the tokens of `source` and `target`, and a
+// Transformer's `config`.
 export function openTranslator({ metadata, parameters }) {
   const p = (name) => parameters.get(name);
   const [kind, heads, source, target] = ["translator", "n_heads", "source", "target"]
     .map((name) => JSON.parse(metadata[name]));
+  if (metadata.config) {
+    const translate = openTransformer(p, JSON.parse(metadata.config), { source, target });
+    return { kind, target, translate: (words, longest = LONGEST) => translate(words, longest) };
+  }
   const [reader, writer] = [inside(p, "encoder"), inside(p, "decoder")];
   const ids = new Map(source.map((word, id) => [word, id]));
   const [start, end] = ["<s>", "</s>"].map((token) => target.indexOf(token));

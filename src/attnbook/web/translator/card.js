@@ -1,7 +1,8 @@
 // What one model makes of a number: its words, what is wrong with them, how often it is right, and its maps.
 import { compare, wrong } from "./compare.js";
+import { NAMES } from "./looks.js";
 import { makeMap } from "./map.js";
-import { h } from "../shared/ui.js";
+import { h, select } from "../shared/ui.js";
 
 const percent = (share) => `${Math.round(100 * share)}%`;
 
@@ -53,34 +54,40 @@ export function verdict(places) {
   return !bad ? "Right." : `Wrong in ${bad} of ${places.length} parts.`;
 }
 
-// `choose` gets the number of a German word, where there is attention, and `tell` a weight under the pointer, in words,
-// or nothing. `views` holds the maps, which stand beside those of other models.
-export function makeCard(label, exact, choose, tell) {
+// `choose` gets the number of a German word, where there is attention, `look` the one of a Transformer's attentions that
+// is to be drawn, and `tell` a weight under the pointer, in words, or nothing. `views` holds the maps, which stand beside
+// those of other models.
+export function makeCard({ label, exact, choose, look, tell }) {
   const words = h("ol", { className: "attn-written", role: "list", "aria-label": `German by ${label}` });
   const said = h("p", { className: "attn-finding" }), shares = makeShares(exact), drawn = [];
-  const views = h("div", { className: "attn-own-views" });
-  const look = { className: "attn-card", role: "group", "aria-label": label };
-  const node = h("div", look, h("p", { className: "attn-model" }, label),
+  const views = h("div", { className: "attn-own-views" }), which = select("attention", NAMES, look);
+  which.node.classList.add("attn-of-maps");
+  const box = { className: "attn-card", role: "group", "aria-label": label };
+  const node = h("div", box, h("p", { className: "attn-model" }, label),
     words, said, shares.node);
   let shown, last = "";
 
   function read(head, cell) {
-    const { rows, columns, told } = shown, [i, j] = cell ?? [], name = nameOf(head);
-    tell(cell && `${name}: ${rows[i]} → ${columns[j]} ${told.maps[head][i][j].toFixed(2)}`);
+    const { rows, columns, maps } = shown, [i, j] = cell ?? [], name = nameOf(head);
+    tell(cell && `${name}: ${rows[i]} → ${columns[j]} ${maps[head][i][j].toFixed(2)}`);
   }
-  const nameOf = (head) => (shown.told.maps.length > 1 ? `${label}, head ${head + 1}` : label);
-  function drawMaps(here) {
-    const { rows, columns, told } = shown, count = told.maps.length;
+  const nameOf = (head) => (shown.maps.length > 1 ? `${label}, head ${head + 1}` : label);
+  const press = (row) => shown.part !== "encoder" && choose(row); // the encoder writes no word
+  function drawMaps(here, attention) {
+    const { maps, steps } = shown, count = maps.length;
     while (drawn.length < count) {
       const head = drawn.length;
-      drawn.push(makeMap((cell) => read(head, cell), choose));
+      drawn.push(makeMap((cell) => read(head, cell), press));
     }
-    views.replaceChildren(...drawn.slice(0, count).map((map) => map.node));
-    told.maps.forEach((weights, l) => drawn[l].draw(weights, rows, columns, here, nameOf(l)));
+    const nodes = [...(look ? [which.node] : []), ...drawn.slice(0, count).map((map) => map.node)];
+    if (nodes.some((node, n) => node !== views.children[n])) views.replaceChildren(...nodes); // a list keeps the focus
+    which.list.selectedIndex = attention;
+    which.list.disabled = !steps; // of a stored answer there is one
+    maps.forEach((weights, l) => drawn[l].draw(weights, shown, shown.part === "encoder" ? -1 : here, nameOf(l)));
   }
 
-  // Draws an answer, { written, maps }, or nothing while there is none; `here` is the chosen word.
-  function draw(told, { truth, columns, digits, trained, tried, here }) {
+  // Draws an answer as looks.js gives it, or nothing while there is none; `here` is the chosen word.
+  function draw(told, { truth, digits, trained, tried, here, attention }) {
     const places = told && truth && compare(told.written, truth);
     const all = places ?? told?.written.map((is, at) => ({ is, should: is, at })) ?? [];
     const now = JSON.stringify(all);
@@ -91,8 +98,8 @@ export function makeCard(label, exact, choose, tell) {
     said.textContent = told ? verdict(places) : "";
     said.classList.toggle("attn-amiss", Boolean(places?.some(wrong)));
     shares.draw(digits, trained, tried);
-    shown = { told, columns, rows: [...(told?.written ?? []), "(end)"] };
-    if (choose && told) drawMaps(here);
+    shown = told;
+    if (choose && told) drawMaps(here, attention);
     else views.replaceChildren();
     return places;
   }

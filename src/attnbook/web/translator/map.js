@@ -22,14 +22,16 @@ export function makeMap(tell, choose) {
     Object.assign(td.dataset, { i, j });
     return td;
   }
-  function draw(weights, rows, columns, here, name) {
+  // `german`: whether rows and columns are German; what stands in brackets is no word.
+  function draw(weights, { rows, columns, german }, here, name) {
     const now = JSON.stringify([weights, rows, columns, name]);
+    const lang = (word, is) => (is && !word.startsWith("(") ? { lang: "de" } : {});
     if (now !== last) {
       node.replaceChildren(h("table", {}, h("caption", {}, name),
         h("thead", {}, h("tr", {}, h("td", { className: "attn-corner" }),
-          ...columns.map((word) => h("th", { scope: "col" }, h("span", {}, word))))),
+          ...columns.map((word) => h("th", { scope: "col", ...lang(word, german.columns) }, h("span", {}, word))))),
         h("tbody", {}, ...weights.map((row, i) =>
-          h("tr", {}, h("th", { scope: "row", ...(i < rows.length - 1 ? { lang: "de" } : {}) }, rows[i]),
+          h("tr", {}, h("th", { scope: "row", ...lang(rows[i], german.rows) }, rows[i]),
             ...row.map((weight, j) => cell(weight, i, j)))))));
     }
     last = now;

@@ -11,9 +11,3 @@ export function fetchModels({ model, root, status, ready }) {
     model, root, status, names, take, ready: () => ready(names.map((each) => opened.get(each))),
   });
 }
-
-// An answer of the engine, with the weights of each head as a map [head word written word read].
-export function withMaps(told) {
-  const heads = told.steps[0].heads ?? [];
-  return { ...told, maps: heads.map((_, l) => told.steps.map((step) => step.heads[l].weights)) };
-}

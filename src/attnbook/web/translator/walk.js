@@ -1,37 +1,8 @@
 // The walk of one word: query, scores, weights, weighted mean, next word, with the numbers of the reader's sentence.
+import { captions, round, several, stagesOf } from "./captions.js";
+import { BLOCKS } from "./looks.js";
 import { largest, softmax } from "../shared/math.js";
 import { button, disable, h, select } from "../shared/ui.js";
-
-const SCORES = {
-  additive: "v · tanh(W₁ h + W₂ s)", dot: "h · s", one_head: "q · k / √d", four_heads: "q · k / √d",
-};
-const several = (kind) => kind.endsWith("head") || kind.endsWith("heads");
-export const stagesOf = (kind) => ["query", "scores", "weights", "mean", ...(several(kind) ? ["joined"] : []), "next"];
-
-const quoted = (word) => (word === "</s>" ? "the end" : `“${word}”`);
-const round = (x) => x.toFixed(2).replace("-", "−");
-
-function captions({ kind, steps, words }, at, l) {
-  const { heads, logits, word } = steps[at], { scores, weights } = heads[l], [best] = largest(weights, 1);
-  const head = heads.length > 1 ? `Head ${l + 1}` : "The head", top = `“${words[best]}”`;
-  const chance = round(Math.max(...softmax(logits)));
-  const asks = at ? `${quoted(steps[at - 1].word)} is written. The decoder’s state now asks what comes next`
-    : "Nothing is written yet. The state in which the encoder ended asks what comes first";
-  const most = weights[best] > 0.85 ? `almost what ${top} has` : `a mixture, most of it of ${top}`;
-  return {
-    query: several(kind) ? `${asks}. ${head} makes its query of it: q = W_Q s.` : `${asks}: it is the query s.`,
-    scores: `The query meets ${several(kind) ? "the key k" : "the state h"} of each English word: `
-      + `score = ${SCORES[kind]}. The highest has “${words[largest(scores, 1)[0]]}”, ${round(Math.max(...scores))}.`,
-    weights: `Softmax turns the scores into weights, which are positive and add up to 1. ${top} gets ${
-      round(weights[best])}.`,
-    mean: `Each ${several(kind) ? "value" : "state"} counts by its weight. The sum is ${
-      several(kind) ? "what the head found" : "the context c"}, here ${most}.`,
-    joined: `What ${heads.length > 1 ? `the ${heads.length} heads` : "the head"} found ${
-      heads.length > 1 ? "stands side by side and " : ""}goes through W_O: the context c.`,
-    next: `The GRU reads the context and ${at ? "the word before" : "the start token"}. Its new state gives every `
-      + `word a chance: ${quoted(word)} has ${chance} and is written.`,
-  };
-}
 
 // A vector as a strip: coloured above zero, grey below.
 function strip(values, role, most = Math.max(...values.map(Math.abs))) {
@@ -86,12 +57,13 @@ function table({ kind, words, target, steps }, at, l, stages, stage) {
 export function makeWalk(put, labels, which) {
   const model = select("model", labels, (n) => put({ which: which[n], head: 0 }));
   const word = select("German word", [], (n) => put({ at: n })), head = select("head", [], (n) => put({ head: n }));
+  const block = select("block", Array.from({ length: BLOCKS }, (_, l) => String(l + 1)), (attention) => put({ attention }));
   const caption = h("p", { className: "attn-telling", "aria-live": "polite" });
   const shown = h("div", { className: "attn-step" }), count = h("span", { className: "attn-pace" });
   const back = button("Back", () => go(-1)), next = button("Next", () => go(1), "attn-onwards");
   const close = button("Close", () => put({ stage: 0 }));
   const node = h("div", { className: "attn-inside", role: "group", "aria-label": "Walk through one word" },
-    h("div", { className: "attn-row" }, ...(labels.length > 1 ? [model.node] : []), word.node, head.node),
+    h("div", { className: "attn-row" }, ...(labels.length > 1 ? [model.node] : []), word.node, block.node, head.node),
     caption, shown, h("p", { className: "attn-note" }, "A strip is a vector: coloured above zero, grey below."),
     h("div", { className: "attn-moves" }, back, next, count, close));
   let now = { stage: 1, stages: [] };
@@ -113,6 +85,7 @@ export function makeWalk(put, labels, which) {
     fill(head.list, Array.from({ length: heads }, (_, i) => String(i + 1)));
     model.list.selectedIndex = which.indexOf(n);
     [word.list.selectedIndex, head.list.selectedIndex, head.node.hidden] = [at, l, heads < 2];
+    [block.list.selectedIndex, block.node.hidden] = [told.block ?? 0, told.block === undefined];
     caption.textContent = captions(told, at, l)[stages[now.stage - 1]];
     shown.replaceChildren(table(told, at, l, stages, now.stage));
     disable(back, now.stage === 1);

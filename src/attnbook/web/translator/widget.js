@@ -1,14 +1,15 @@
 // Translator: a number in English words to German ones, by the book's own trained models, in the page.
 import { makeCard, verdict } from "./card.js";
 import { wrong } from "./compare.js";
-import { fetchModels, withMaps } from "./models.js";
+import { NAMES, seen } from "./looks.js";
+import { fetchModels } from "./models.js";
 import { MOST_DIGITS, another, english, german, longer, readNumber, spelled, unsettled } from "./numbers.js";
 import { makeWalk } from "./walk.js";
 import { within } from "../shared/math.js";
 import { button, disable, h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
 const LETTERS = 100, KEPT = 50; // letters that one may type; answers that are kept
-const NUMBERS = ["stage", "at", "which", "head"];
+const NUMBERS = ["stage", "at", "which", "head", "attention"];
 const UNSETTLED = "Germans do not agree how this number is written, so the book leaves it out and marks nothing.";
 
 class Translator {
@@ -37,8 +38,11 @@ class Translator {
     [this.source, this.truth] = ["attn-english", "attn-truth"].map((className) => h("p", { className }));
     this.said = h("p", { className: "attn-outcome", "aria-live": "polite" });
     this.status = h("p", { className: "attn-note", role: "status", "aria-live": "polite" });
-    this.cards = names.map((name, n) => makeCard(labels[n], model.get("exact")[n],
-      name === "one_vector" ? null : (at) => set({ at, which: n, head: 0 }), (text) => this.point(text)));
+    this.cards = names.map((name, n) => makeCard({
+      label: labels[n], exact: model.get("exact")[n], tell: (text) => this.point(text),
+      choose: name === "one_vector" ? null : (at) => set({ at, which: n, head: 0 }),
+      look: name === "transformer" && ((attention) => set({ attention })),
+    }));
     this.readout = h("p", { className: "attn-note attn-readout" });
     this.attends = [...names.keys()].filter((n) => names[n] !== "one_vector");
     this.walk = makeWalk(set, this.attends.map((n) => labels[n]), this.attends);
@@ -63,16 +67,17 @@ class Translator {
     this.ask(String(next(number ?? 42)));
   }
   read() {
-    const { model } = this, numbers = NUMBERS.map((name) => [name, [Number(model.get(name))]]);
+    const { model } = this, numbers = NUMBERS.map((name) => [name, [Number(model.get(name) ?? 0)]]);
     return { text: [model.get("text")], ...Object.fromEntries(numbers) };
   }
-  restore({ text: [text], stage: [stage], at: [at], which: [which], head: [head] }) {
+  restore({ text: [text], stage: [stage], at: [at], which: [which], head: [head], attention: [attention] }) {
     const whole = (x, low, high) => within(Math.trunc(x), low, high);
     this.broken.clear();
     this.tried?.clear();
     put(this.model, {
       text: text.slice(0, LETTERS).replace(/[\ud800-\udbff]$/, ""), stage: whole(stage, 0, 6), at: whole(at, -1, 31),
       which: whole(which, 0, this.names.length - 1), head: whole(head, 0, 3),
+      attention: whole(attention, 0, NAMES.length - 1),
     });
   }
 
@@ -88,7 +93,7 @@ class Translator {
     if (!this.known.has(number)) {
       if (this.known.size > KEPT) this.known.clear();
       const words = english(number);
-      const ask = ({ translate, kind, target }) => ({ ...withMaps(translate(words)), kind, target });
+      const ask = ({ translate, kind, target }) => ({ ...translate(words), kind, target });
       this.known.set(number, this.engines.map(ask));
     }
     return this.known.get(number);
@@ -98,31 +103,35 @@ class Translator {
   draw() {
     const { model, text } = this, { number, problem } = readNumber(model.get("text"));
     const given = number !== undefined;
-    const told = this.answers(number), truth = given && !unsettled(number) ? german(number) : null;
+    const truth = given && !unsettled(number) ? german(number) : null, attention = model.get("attention") ?? 0;
     const digits = given ? String(number).length : 0, words = given ? english(number) : [];
+    const told = this.answers(number).map((each) => seen(each, words, attention));
     if (text.value !== model.get("text")) text.value = model.get("text");
     text.setAttribute("aria-invalid", !given);
     disable(this.more, digits >= MOST_DIGITS);
     this.source.textContent = given ? `English: ${words.join(" ")}` : "";
     this.truth.replaceChildren(...(given ? ["German: ", h("span", { lang: "de" }, truth ? spelled(truth) : "—")] : []));
     if (given) this.tried?.add(digits);
-    const seen = { truth, digits, columns: words, trained: model.get("trained"), tried: this.tried };
-    const places = this.cards.map((card, n) => card.draw(told[n], { ...seen, here: this.here(told[n], n) }));
+    const more = { truth, digits, attention, trained: model.get("trained"), tried: this.tried };
+    const places = this.cards.map((card, n) => card.draw(told[n], { ...more, here: this.here(told[n], n) }));
     this.said.textContent = problem ?? (truth ? this.tell(places, digits) : UNSETTLED);
     this.said.classList.toggle("attn-problem", Boolean(problem));
+    this.reads = told.some((each) => each.part === "encoder");
     this.point();
     this.drawWalk(told);
   }
   // What is said below the maps: a weight under the pointer or, without one, how they are read.
   point(text) {
     const some = this.root.querySelector(".attn-grid");
-    this.readout.textContent = text ?? (some ? "Each row: where the model looked while it wrote that word." : "");
+    const verb = !this.reads ? "wrote" : this.cards.length > 1 ? "wrote (the Transformer: read)" : "read";
+    this.readout.textContent = text ?? (some ? `Each row: where the model looked while it ${verb} that word.` : "");
   }
   // The German word on view in the maps of a model.
   here(told, n) {
     const { model } = this, at = model.get("at");
     if (!told?.maps.length || n !== this.chosen()) return -1;
-    return at < 0 && !model.get("stage") ? -1 : within(at, 0, told.maps[0].length - 1);
+    const last = told.steps ? told.steps.length - 1 : told.written.length;
+    return at < 0 && !model.get("stage") ? -1 : within(at, 0, last);
   }
   chosen() {
     const which = this.model.get("which");

@@ -10,6 +10,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attnbook import bundles
+from attnbook.model.config import TINY
 from attnbook.model.recording import recorded
 from attnbook.text.number_words import MAX_DIGITS, number_pair
 from attnbook.text.vocabulary import pad_batch
@@ -24,22 +25,25 @@ LABELS = {
     "dot": "dot-product attention",
     "one_head": "one head",
     "four_heads": "four heads",
+    "transformer": "Transformer",
 }
 LONGEST = 100  # letters that a reader types
 WRITTEN = 32  # words of a translation, with its end
 STAGES = 6  # of the walk, at most
+BLOCKS = TINY.n_layers
+PARTS = ("cross", "encoder", "decoder")  # that have an attention in each block
 
 
 class Translator(Widget):
     """A number, its translation by one or two trained models, their maps, and a walk of one word.
 
     The reader types a number or its English words. The models run in the page, which fetches their
-    weights when the widget is near, 20 to 25 kB each; what is wrong in a translation is marked. A
+    weights when the widget is near, 20 to 90 kB each; what is wrong in a translation is marked. A
     notebook stores the answer to `number`, no weights.
 
     Args:
         models: one or two of `attnbook.weights.translators.TRANSLATORS`: "one_vector",
-            "additive", "dot", "one_head", "four_heads".
+            "additive", "dot", "one_head", "four_heads", "transformer".
         number: what is translated first, 0 to 999,999,999,999.
         stage: 0: the walk is closed; from 1 on: the step at which it is open.
         at: which German word the walk is about, from 0; -1: the first one until the reader chooses.
@@ -47,10 +51,13 @@ class Translator(Widget):
         head: which head the walk shows, from 0.
         guess: whether the share of right translations of a length, beside a model's answer, is
             hidden until the reader has seen a number of that length.
+        attention: which attention of a Transformer is drawn: 0, 1 cross-attention in the decoder's
+            block 1, 2; 2, 3 self-attention in the encoder's; 4, 5 self-attention in the decoder's.
+            The walk shows cross-attention, of the same block.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `text`, `stage`, `at`, `which`, `head` follow the reader where there is a kernel.
+    `text`, `stage`, `at`, `which`, `head`, `attention` follow the reader where there is a kernel.
 
     Raises:
         ValueError: if the models are not one or two different ones of these, the number is out of
@@ -69,6 +76,7 @@ class Translator(Widget):
     which = traitlets.Int(0).tag(sync=True)
     head = traitlets.Int(0).tag(sync=True)
     guess = traitlets.Bool(False).tag(sync=True)
+    attention = traitlets.Int(1).tag(sync=True)
     answers = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -81,6 +89,7 @@ class Translator(Widget):
         which: int | None = None,
         head: int = 0,
         guess: bool = False,
+        attention: int = 1,
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -100,13 +109,14 @@ class Translator(Widget):
             which=which if which is not None else attends[0] if attends else 0,
             head=head,
             guess=guess,
+            attention=attention,
         )
         said = [metadata(FOLDER / f"{each}.safetensors") for each in self.weights]
         self.labels = [LABELS[each] for each in self.weights]
         self.exact = [list(each["exact"].values()) for each in said]
         self.trained = said[0]["digits"]
         self._ask()
-        self.observe(self._ask, "text")
+        self.observe(self._ask, ["text", "attention"])
         give_weights(self, {each: FOLDER / f"{each}.safetensors" for each in self.weights})
 
     @traitlets.validate("weights")
@@ -125,13 +135,17 @@ class Translator(Widget):
             raise WidgetError(f"text must have at most {LONGEST} characters, not {len(value)}")
         return value
 
-    @traitlets.validate("stage", "at", "which", "head")
+    @traitlets.validate("stage", "at", "which", "head", "attention")
     def _check_chosen(self, proposal: Any) -> int:
         trait, value = proposal["trait"].name, proposal["value"]
         low = -1 if trait == "at" else 0
-        most = {"stage": STAGES, "at": WRITTEN - 1, "which": len(self.weights) - 1, "head": 3}[
-            trait
-        ]
+        most = {
+            "stage": STAGES,
+            "at": WRITTEN - 1,
+            "which": len(self.weights) - 1,
+            "head": 3,
+            "attention": len(PARTS) * BLOCKS - 1,
+        }[trait]
         if not low <= value <= most:
             raise WidgetError(f"{trait} must be {low}..{most}, not {value}")
         return value
@@ -141,7 +155,8 @@ class Translator(Widget):
         if not (self.text.isascii() and self.text.isdigit() and len(self.text) <= MAX_DIGITS):
             return
         number = int(self.text)
-        self.answers = {"number": number, "models": [answer(name, number) for name in self.weights]}
+        told = [answer(name, number, self.attention) for name in self.weights]
+        self.answers = {"number": number, "models": told}
 
     def content(self) -> bytes:
         return f"{self.weights} {self.text}".encode()
@@ -164,13 +179,22 @@ class Translator(Widget):
                 axis.set_axis_off()
                 continue
             axis.imshow(np.mean(each["maps"], 0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            rows = [*each["written"], "(end)"][: len(each["maps"][0])]
+            shape, ticks = np.shape(each["maps"][0]), axes(each, pair.source)
+            rows, columns = [names[:n] for names, n in zip(ticks, shape, strict=True)]
             axis.set_yticks(range(len(rows)), rows, fontsize=7)
-            axis.set_xticks(range(len(pair.source)), pair.source, fontsize=7, rotation=90)
+            axis.set_xticks(range(len(columns)), columns, fontsize=7, rotation=90)
 
 
-def answer(name: str, number: int) -> dict[str, Any]:
-    """What a translator writes, and of each head the weights [word written, word read]."""
+def axes(told: dict[str, Any], source: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What rows and columns of an answer's maps are: words written and read."""
+    written, part = told["written"], PARTS[told.get("attention", 0) // BLOCKS]
+    rows = source if part == "encoder" else [*written, "(end)"]
+    return rows, ["(start)", *written] if part == "decoder" else source
+
+
+def answer(name: str, number: int, attention: int = 1) -> dict[str, Any]:
+    """What a translator writes, and of each head the weights [word written, word read]; of a
+    Transformer those of one `attention`, as for `Translator`."""
     model = translator(name)
     source, vocab = model.encoder.vocab, model.decoder.vocab
     read = pad_batch([source.encode(number_pair(number).source)], source.pad)
@@ -179,7 +203,12 @@ def answer(name: str, number: int) -> dict[str, Any]:
     if name != "one_vector":
         with torch.no_grad(), recorded(model) as weights:
             model(read, torch.tensor([[vocab.bos, *tokens[:-1]]]))
-        (found,) = weights.values()
+        found = next(iter(weights.values()))
+        if name == "transformer":
+            part, block = PARTS[attention // BLOCKS], attention % BLOCKS
+            stack, kind = ("decoder", "cross") if part == "cross" else (part, "attention")
+            found = weights[f"{stack}.stack.blocks.{block}.{kind}"]
         rows = found[0] if found.ndim == 4 else found
         maps = [[[round(w, 3) for w in row] for row in head] for head in rows.tolist()]
-    return {"written": vocab.decode(tokens), "maps": maps}
+    own = {"attention": attention} if name == "transformer" else {}
+    return {"written": vocab.decode(tokens), "maps": maps, **own}
