@@ -4,7 +4,7 @@
 const PARTS = ["cross", "encoder", "decoder"];
 export const BLOCKS = 2;
 const LONGEST = 32; // words of a translation, with its end
-export const NAMES = ["cross-attention", "encoder’s self-attention", "decoder’s self-attention"].flatMap((name) =>
+export const NAMES = ["cross-attention", "self-attention, encoder", "self-attention, decoder"].flatMap((name) =>
   Array.from({ length: BLOCKS }, (_, l) => `${name}, block ${l + 1}`));
 export const partOf = (attention) => PARTS[Math.floor(attention / BLOCKS)];
 export const blockOf = (attention) => attention % BLOCKS;
