@@ -7,8 +7,10 @@ const SAID = {
   add: "Add", norm: "Norm", attention: "Self-attention", cross: "Cross-attention", "feed-forward": "Feed-forward",
 };
 const RULE = {
-  pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. Press a part: it opens with the model's numbers.",
-  post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. (The numbers are those of a pre-norm model.)",
+  pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. "
+    + "Press a part: it opens with the model's numbers.",
+  post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. "
+    + "(The numbers are those of a pre-norm model.)",
 };
 
 // ---- the drawing of an order of norms, whose parts with a walk are buttons
@@ -92,7 +94,8 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { norm: ask, part: ask, walks: (again) => again() };
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: () => parts.leave() });
+  const leave = () => parts.leave();
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave });
 }
 
 export default { render };
