@@ -7,8 +7,16 @@ import torch
 
 from attnbook.walks import part_walks
 from tests.helpers.walks import drawn, told
-from tests.helpers.walks_transformer import ENGLISH, FRENCH, LAYER, PLACE, TARGET, translator
-from tests.test_walks_transformer import by_hand, normed
+from tests.helpers.walks_transformer import (
+    ENGLISH,
+    FRENCH,
+    LAYER,
+    PLACE,
+    TARGET,
+    by_hand,
+    normed,
+    translator,
+)
 
 
 @torch.no_grad()

@@ -4,79 +4,21 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from attnbook.model.transformer import Transformer
 from attnbook.walks import target_shift, timeline
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_transformer import (
     ENGLISH,
     FRENCH,
-    HEAD,
-    LAYER,
     PLACE,
     SOURCE,
     TARGET,
+    by_hand,
     pairs,
     translator,
     way,
 )
-
-
-def attends(attention: Any, x: Tensor, y: Tensor, mask: Tensor) -> dict[str, Tensor]:
-    """One head of an attention from x to y, and what comes of all heads."""
-    maps = (attention.q, x), (attention.k, y), (attention.v, y)
-    q, k, v = ((z @ m.weight.T + m.bias).unflatten(-1, (2, 10)).transpose(0, 1) for m, z in maps)
-    scores = (q @ k.mT / 10**0.5).masked_fill(~mask, -torch.inf)
-    weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
-    mixed = weights @ v
-    found = {"query": q[HEAD], "keys": k[HEAD], "values": v[HEAD], "mixed": mixed[HEAD]}
-    found |= {"scores": scores[HEAD], "weights": weights[HEAD]}
-    heads = mixed.transpose(0, 1).flatten(1)
-    return found | {"out": heads @ attention.out.weight.T + attention.out.bias}
-
-
-def normed(norm: Any, x: Tensor) -> Tensor:
-    deviation = ((x - x.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True) + norm.eps
-    return (x - x.mean(-1, keepdim=True)) / deviation.sqrt() * norm.weight + norm.bias
-
-
-def by_hand(model: Transformer) -> dict[str, Tensor]:
-    """The vectors at the place, from the parameters alone; the scores of an attention in a row."""
-    ids = [TARGET.bos, *TARGET.encode(FRENCH.split())]
-    memory = model.encoder(torch.tensor([SOURCE.encode(ENGLISH.split())]))[0]
-    stack: Any = model.decoder.stack
-    token = 20**0.5 * stack.embedding.weight[ids]
-    i, k = torch.arange(len(ids))[:, None], torch.arange(0, 20, 2)
-    angles = i / 10000 ** (k / 20)
-    position = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
-    x = token + position
-    found = {"token": token, "position": position, "state": x}
-    states, seen = [], torch.ones(len(ids), len(ids)).tril() > 0
-    for n, block in enumerate(stack.blocks):
-        kept, z = x, normed(block.attention_norm, x)
-        own = attends(block.attention, z, z, seen)
-        x = x + own["out"]
-        one = x
-        every = torch.ones(len(ids), len(memory)) > 0
-        cross = attends(block.cross, normed(block.cross_norm, x), memory, every)
-        x = x + cross["out"]
-        two, f = x, block.feed_forward
-        hidden = (normed(block.feed_forward_norm, x) @ f.up.weight.T + f.up.bias).relu()
-        fed = hidden @ f.down.weight.T + f.down.bias
-        x = x + fed
-        states.append(x[PLACE])
-        if n == LAYER:
-            found |= {"before": kept, "own-sum": one, "cross-sum": two}
-            found |= {"hidden": hidden, "fed": fed, "after": x}
-            for kind, parts in (("own", own), ("cross", cross)):
-                found |= {f"{kind}-{name}": table for name, table in parts.items()}
-    last = normed(stack.norm, x)
-    rows = {name for name in found if name.split("-")[-1] in ("keys", "values")}
-    found = {name: t if name in rows else t[PLACE] for name, t in found.items()}
-    found |= {"last": last[PLACE], "depth": torch.stack(states), "memory": memory}
-    return found | {"logits": stack.embedding.weight @ last[PLACE]}
 
 
 @torch.no_grad()

@@ -94,7 +94,7 @@ function towerWires({ steps, sublayers }, at, side, cross) {
   const upwards = steps.slice(1).flatMap((step, n) => {
     const { x: from, top } = at(steps[n]), ports = portsOf(step).slice(step === cross ? 2 : 0);
     return (ports.length ? ports : [step]).map(at).map(({ x, bottom }) =>
-      wire("", `${from} ${top}V${top - 3}H${x}V${bottom}`, [x, bottom], [0, -1]));
+      wire("", `${ports.length ? from : x} ${top}V${top - 3}H${x}V${bottom}`, [x, bottom], [0, -1]));
   });
   const around = sublayers.map((boxes) => {
     const first = at(boxes[0]), sum = at(boxes.at(-1)), edge = sum[outer];

@@ -7,8 +7,10 @@ const SAID = {
   add: "Add", norm: "Norm", attention: "Self-attention", cross: "Cross-attention", "feed-forward": "Feed-forward",
 };
 const RULE = {
-  pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. Press a part: it opens with the model's numbers.",
-  post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. (The numbers are those of a pre-norm model.)",
+  pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. "
+    + "Press a part: it opens with the model's numbers.",
+  post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. "
+    + "(The numbers are those of a pre-norm model.)",
 };
 
 // ---- the drawing of an order of norms, whose parts with a walk are buttons
@@ -63,7 +65,7 @@ function build(model, { bar }, choose, turn) {
   const turns = ORDERS.map(([order, text]) => h("button", { type: "button", onclick: () => turn(order) }, text));
   const rule = h("p", { className: "attn-rule", "aria-live": "polite" });
   const panel = h("div", { className: "attn-opened" }), stage = h("div", { className: "attn-chart" });
-  const root = h("div", { className: "attn attn-map", role: "group", "aria-label": title || "Transformer" },
+  const root = h("div", { className: "attn attn-machine", role: "group", "aria-label": title || "Transformer" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-orders", role: "group", "aria-label": "Where the norm stands" }, ...turns), rule,
     h("div", { className: "attn-both" }, stage, panel), bar);
@@ -92,7 +94,8 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { norm: ask, part: ask, walks: (again) => again() };
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: () => parts.leave() });
+  const leave = () => parts.leave();
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave });
 }
 
 export default { render };
