@@ -14,11 +14,13 @@ function inTransformer({ steps, block, looked }, at, head) {
   const asks = at ? `${quoted(steps[at - 1].word)} is written, and self-attention has mixed it with what stands before`
     : "Nothing is written yet: the decoder has read the start token alone";
   return {
-    query: `${asks}. In block ${block + 1}, ${head} of cross-attention makes its query of that state s: q = W_Q norm(s).`,
+    query: `${asks}. In block ${block + 1}, ${head} of cross-attention makes its query of that state s: `
+      + "q = W_Q norm(s).",
     key: "the key k of each English word, made of the encoder’s last state at that word",
     joined: "The block adds it to s.",
-    next: `The feed-forward network${last ? "" : " and the next block"} and a last norm follow. The vector is compared with `
-      + `the embedding of every word, which gives each a chance: ${quoted(steps[at].word)} has ${chance} and is written.`,
+    next: `The feed-forward network${last ? "" : " and the next block"} and a last norm follow. The vector is compared `
+      + "with the embedding of every word, which gives each a chance: "
+      + `${quoted(steps[at].word)} has ${chance} and is written.`,
   };
 }
 function withGru({ kind, steps }, at, head) {

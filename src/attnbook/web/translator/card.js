@@ -54,9 +54,9 @@ export function verdict(places) {
   return !bad ? "Right." : `Wrong in ${bad} of ${places.length} parts.`;
 }
 
-// `choose` gets the number of a German word, where there is attention, `look` the one of a Transformer's attentions that
-// is to be drawn, and `tell` a weight under the pointer, in words, or nothing. `views` holds the maps, which stand beside
-// those of other models.
+// `choose` gets the number of a German word, where there is attention, `look` the one of a Transformer's attentions
+// that is to be drawn, and `tell` a weight under the pointer, in words, or nothing. `views` holds the maps, which stand
+// beside those of other models.
 export function makeCard({ label, exact, choose, look, tell }) {
   const words = h("ol", { className: "attn-written", role: "list", "aria-label": `German by ${label}` });
   const said = h("p", { className: "attn-finding" }), shares = makeShares(exact), drawn = [];

@@ -84,7 +84,8 @@ function fromWords(text) {
   }
   number += group;
   const wanted = number < 10 ** MOST_DIGITS ? english(number).filter((word) => word !== "and") : [];
-  if (!words.length || wanted.join() !== words.join()) return problem(`“${shorten(text)}” is no number in English.`);
+  if (!words.length || wanted.join() !== words.join())
+    return problem(`“${shorten(text)}” is no number in English.`);
   return { number };
 }
 

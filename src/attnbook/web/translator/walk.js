@@ -57,7 +57,8 @@ function table({ kind, words, target, steps }, at, l, stages, stage) {
 export function makeWalk(put, labels, which) {
   const model = select("model", labels, (n) => put({ which: which[n], head: 0 }));
   const word = select("German word", [], (n) => put({ at: n })), head = select("head", [], (n) => put({ head: n }));
-  const block = select("block", Array.from({ length: BLOCKS }, (_, l) => String(l + 1)), (attention) => put({ attention }));
+  const blocks = Array.from({ length: BLOCKS }, (_, l) => String(l + 1));
+  const block = select("block", blocks, (attention) => put({ attention }));
   const caption = h("p", { className: "attn-telling", "aria-live": "polite" });
   const shown = h("div", { className: "attn-step" }), count = h("span", { className: "attn-pace" });
   const back = button("Back", () => go(-1)), next = button("Next", () => go(1), "attn-onwards");
