@@ -148,7 +148,7 @@ def window(x: Tensor) -> Tensor:
 
 
 def lit(walk: Drawing, layer: int) -> list[int]:
-    return [j for j, x in enumerate(drawn(walk, f"l{layer}")[:, 0].tolist()) if x]
+    return [j for j, x in enumerate(drawn(walk, f"l{layer}")[0].tolist()) if x]
 
 
 def test_a_window_reaches_its_width_further_in_each_layer() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes
-from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, text
+from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, text
 from attnbook.web import Drawing, Step
 
 CELL = 19  # units
@@ -43,17 +43,7 @@ def reach(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, **options: An
     counts = [int(each.sum()) for each in lit]
 
     def line(i: int) -> Part:
-        strips = [
-            cells(
-                [float(lit[i][j])],
-                "value" if lit[i][j] else "",
-                name=f"l{i}",
-                width=16,
-                span=(0, 1),
-            )
-            for j in range(n)
-        ]
-        return row(*strips, gap=CELL - 16)
+        return cells(lit[i], "value", name=f"l{i}", width=CELL, height=14, span=(0, 1))
 
     def label(i: int) -> Part:
         return text("input" if not i else f"layer {i}", size=SMALL)
