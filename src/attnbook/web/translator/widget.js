@@ -110,8 +110,8 @@ class Translator {
     text.setAttribute("aria-invalid", !given);
     disable(this.more, digits >= MOST_DIGITS);
     this.source.textContent = given ? `English: ${words.join(" ")}` : "";
-    const german = truth ? spelled(truth) : "—";
-    this.truth.replaceChildren(...(given ? ["German: ", h("span", { lang: "de" }, german)] : []));
+    const right = truth ? spelled(truth) : "—";
+    this.truth.replaceChildren(...(given ? ["German: ", h("span", { lang: "de" }, right)] : []));
     if (given) this.tried?.add(digits);
     const more = { truth, digits, attention, trained: model.get("trained"), tried: this.tried };
     const places = this.cards.map((card, n) => card.draw(told[n], { ...more, here: this.here(told[n], n) }));
