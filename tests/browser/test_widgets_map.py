@@ -27,7 +27,7 @@ def shown(part: str, name: str) -> list[str]:
 
 def opened(page: Page) -> Locator:
     settle(page, 2)
-    return widget(page, 0).locator(".attn-opened .attn-drawing")
+    return widget(page, 0).locator(".attn-walked .attn-drawing")
 
 
 @everywhere

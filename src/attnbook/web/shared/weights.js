@@ -1,13 +1,13 @@
 // The weights of the models that a widget runs in the page. A kernel sends them; on the site its runtime does.
 import { button } from "./ui.js";
 
-const PATIENCE = 4000, SLOW = 600; // ms until a kernel is missed; until it is said that weights are awaited
+const PATIENCE = 4000; // ms until a kernel is missed
 
 // Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
 // the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
 // `status` shows the reader what is awaited and what went wrong. What did not arrive is asked for again when the reader
-// comes near again, is online again, or presses.
-export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready }) {
+// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited.
+export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready, silent = 0 }) {
   const arrived = new Set(), taken = new Set(), many = names.length > 1, models = many ? "models" : "model";
   let begun = false, asking = false, missed, slow;
   const give = (reason, ...more) => {
@@ -20,7 +20,8 @@ export function fetchWeights({ model, root, status, names, begin = () => {}, tak
     if (asking || arrived.size === names.length) return;
     asking = true;
     const awaited = `The ${many ? "models are on their" : "model is on its"} way …`;
-    slow = setTimeout(() => (status.textContent = awaited), SLOW);
+    if (silent) slow = setTimeout(() => (status.textContent = awaited), silent);
+    else status.textContent = awaited;
     if (!begun) {
       begin();
       model.on("msg:custom", hear);

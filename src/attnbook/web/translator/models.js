@@ -8,6 +8,6 @@ export function fetchModels({ model, root, status, ready }) {
   const names = model.get("weights"), opened = new Map();
   const take = (name, bytesOf) => void opened.set(name, openTranslator(read(bytesOf())));
   return fetchWeights({
-    model, root, status, names, take, ready: () => ready(names.map((each) => opened.get(each))),
+    model, root, status, names, take, silent: 600, ready: () => ready(names.map((each) => opened.get(each))),
   });
 }
