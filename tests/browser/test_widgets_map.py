@@ -36,7 +36,7 @@ def test_a_pressed_part_opens_its_walk(
 ) -> None:
     page = page_factory(path, **where)
     press = "tap" if where["width"] < 600 else "click"
-    places = widget(page, 0).locator(".attn-chart [data-part=add]")
+    places = widget(page, 0).locator(".attn-towers [data-part=add]")
     assert places.count() == 5 and opened(page).count() == 0
     getattr(places.nth(3), press)()
     walk = opened(page)
@@ -60,21 +60,21 @@ def test_by_keyboard(page_factory: Callable[..., Page], path: Path, where: dict[
         assert walk.get_attribute("aria-label") == label.capitalize()
         walk.get_by_role("button", name="Next", exact=True).press("Enter")
         assert written(walk, name) == shown(part, name)
-        pressed = board.locator(".attn-chart [aria-pressed=true]")
+        pressed = board.locator(".attn-towers [aria-pressed=true]")
         assert pressed.evaluate_all("(all) => all.map((e) => e.dataset.part)") == [part]
 
 
 def test_the_switch_moves_the_norms(page_factory: Callable[..., Page], path: Path) -> None:
     page = page_factory(f"{path}#w.parts=part:2")
     board = widget(page, 0)
-    norms = board.locator(".attn-chart [data-part=norm]")
+    norms = board.locator(".attn-towers [data-part=norm]")
     assert opened(page).get_attribute("aria-label") == "Norm" and norms.count() == 7
     board.get_by_role("button", name="post-norm").click()
     settle(page)
-    assert norms.count() == 5 and board.locator(".attn-chart .attn-open").count() == 5
+    assert norms.count() == 5 and board.locator(".attn-towers .attn-open").count() == 5
     assert "norm(x + layer(x))" in (board.locator(".attn-rule").text_content() or "")
     middle = "(all) => all.map((e) => e.getBoundingClientRect()).map((r) => r.y + r.height / 2)"
-    sums = board.locator(".attn-chart [data-part=add]").evaluate_all(middle)
+    sums = board.locator(".attn-towers [data-part=add]").evaluate_all(middle)
     assert all(any(0 < y - n < 60 for n in norms.evaluate_all(middle)) for y in sums)
     board.get_by_role("button", name="Reset").click()
     settle(page)

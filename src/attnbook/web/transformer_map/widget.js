@@ -64,7 +64,7 @@ function build(model, { bar }, choose, turn) {
   const maps = Object.fromEntries(ORDERS.map(([order]) => [order, makeMap(pictures[order], names, choose)]));
   const turns = ORDERS.map(([order, text]) => h("button", { type: "button", onclick: () => turn(order) }, text));
   const rule = h("p", { className: "attn-rule", "aria-live": "polite" });
-  const panel = h("div", { className: "attn-walked" }), stage = h("div", { className: "attn-chart" });
+  const panel = h("div", { className: "attn-walked" }), stage = h("div", { className: "attn-towers" });
   const root = h("div", { className: "attn attn-machine", role: "group", "aria-label": title || "Transformer" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     h("div", { className: "attn-orders", role: "group", "aria-label": "Where the norm stands" }, ...turns), rule,
