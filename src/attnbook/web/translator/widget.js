@@ -158,7 +158,8 @@ class Translator {
     const trained = this.model.get("trained");
     if (digits > trained) {
       const who = bad.length > 1 ? "both break" : `${named(bad[0])} breaks`;
-      return `${size}: ${who}. Training ended at ${trained} digits: “billion” is a word that no model has learnt.`;
+      const why = `Training ended at ${trained} digits: the length is new, and so is the word “billion”.`;
+      return `${size}: ${who}. ${why}`;
     }
     if (places.length < 2) return `${size}: ${verdict(places[0])}`;
     if (bad.length > 1) return `${size}: both are wrong.`;
