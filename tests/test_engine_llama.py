@@ -1,7 +1,6 @@
 """A model of the Llama family in the page's engine, run by Node, against Python: products of
 blocks, scores, weights, tokens, and SmolLM2 itself."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,19 @@ import pytest
 import torch
 from gguf import GGMLQuantizationType as Type
 
-from attnbook import assets
-from attnbook.model.config import SMOLLM2
 from attnbook.model.recording import recorded
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
-from attnbook.weights import llama as package
 from attnbook.weights.pretrained import chat, load_smollm2
 from tests.helpers.repeats import repeats
 from tests.helpers.texts import ODD, sentences
-from tests.helpers.tiny_llama import SIZES, blocks, compile_kernels, llama, write_tiny_llama
+from tests.helpers.tiny_llama import (
+    blocks,
+    compile_kernels,
+    llama,
+    read_tiny_llama,
+    write_tiny_llama,
+)
 
 LOGITS, SAME, NEW = 1e-2, 48 / 50, 50  # the bars of SmolLM2: scores, texts of the same 50 tokens
 
@@ -28,18 +30,6 @@ LOGITS, SAME, NEW = 1e-2, 48 / 50, 50  # the bars of SmolLM2: scores, texts of t
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: Any) -> Path:
     return compile_kernels(tmp_path_factory.mktemp("kernels") / "kernels.wasm")
-
-
-def tiny(folder: Path, patch: pytest.MonkeyPatch, tied: bool = True) -> Any:
-    """A small file, and the model and the tokenizer that the package reads of it."""
-    path = write_tiny_llama(folder / "tiny.gguf", tied)
-    d, heads, shared, ff, layers = SIZES.values()
-    sizes = {"d_model": d, "n_heads": heads, "n_kv_heads": shared, "d_ff": ff, "n_layers": layers}
-    patch.setattr(assets, "fetch", lambda name: folder)
-    patch.setattr(package, "SMOLLM2", replace(SMOLLM2, **sizes, tied=tied))
-    if not tied:
-        patch.setitem(package.GGUF_NAMES, "output.", "head.")
-    return str(path), *load_smollm2()
 
 
 # ---- kernels
@@ -75,14 +65,15 @@ def test_products_of_blocks_are_those_of_the_numbers(
 @pytest.mark.parametrize("tied", [True, False])
 @torch.no_grad()
 def test_scores_and_weights_are_those_of_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: Path, tied: bool
+    tmp_path: Path, compiled: Path, tied: bool
 ) -> None:
-    path, model, tokenizer = tiny(tmp_path, monkeypatch, tied)
+    path = write_tiny_llama(tmp_path / "tiny.gguf", tied)
+    model, tokenizer = read_tiny_llama(path, tied)
     ids = tokenizer.encode("It's in 1812 the end, and they")
     with recorded(model) as weights:
         wanted = model(torch.tensor([ids]))[0, -1].numpy()
     asked = [{"ids": ids, "layers": [1, 0]}, {"ids": ids}, {"ids": ids, "patience": 0}]
-    for whole, last, slow in llama("read", compiled, path=path, texts=asked):
+    for whole, last, slow in llama("read", compiled, path=str(path), texts=asked):
         assert np.abs(whole["logits"] - wanted).max() < 1e-3 * np.abs(wanted).max()
         assert last["logits"] == whole["logits"] == slow["logits"] and last["weights"] == []
         for layer, found in zip([1, 0], whole["weights"], strict=True):
@@ -96,17 +87,18 @@ def test_a_text_is_read_in_slices_and_only_what_is_new(tmp_path: Path, compiled:
     texts = [[9, 8, 7, 6], [9, 8, 7, 6, 5], [9, 8, 4, 6], [3], [9, 8, 7, 6]]
     asked = [{"ids": ids, "patience": 0} for ids in texts]
     asked.insert(4, {"ids": [9, 8, 7, 6], "layers": [0], "patience": 0})
-    for told in llama("read", compiled, path=path, texts=asked):
+    for told in llama("read", compiled, path=str(path), texts=asked):
         assert [each["calls"] for each in told] == [4, 1, 2, 1, 4, 1]
         assert told[0]["logits"] == told[4]["logits"] == told[5]["logits"]
         alone = llama("read", compiled, path=path, texts=[{"ids": texts[2]}])
         assert told[2]["logits"] in [one["logits"] for (one,) in alone]
 
 
-def test_words_of_a_small_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, _, words = tiny(tmp_path, monkeypatch)
+def test_words_of_a_small_file(tmp_path: Path) -> None:
+    path = write_tiny_llama(tmp_path / "tiny.gguf")
+    _, words = read_tiny_llama(path)
     rows = [words.encode(text) for text in ODD]
-    (told,) = llama("words", path=path, texts=ODD, rows=rows)
+    (told,) = llama("words", path=str(path), texts=ODD, rows=rows)
     assert told["ids"] == rows
     assert told["texts"] == [words.decode(row) for row in rows]
     assert told["names"][:4] == ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "!"]
@@ -155,6 +147,13 @@ def test_tensors_that_the_engine_has_no_way_for_are_named(
 def test_texts_that_cannot_be_read_are_refused(tmp_path: Path, text: Any, message: str) -> None:
     path = write_tiny_llama(tmp_path / "tiny.gguf")
     assert message in refused("read", path=str(path), texts=[text])
+
+
+def test_too_little_memory_gets_a_sentence(tmp_path: Path) -> None:
+    path = write_tiny_llama(tmp_path / "tiny.gguf")
+    ((refused, size),) = llama("memory", path=str(path))
+    assert refused == "there is too little memory: it takes 10000000 MB and more"
+    assert size == 267  # what is smaller is read afterwards
 
 
 # ---- SmolLM2

@@ -7,7 +7,10 @@ import { built, script, WEB, workers } from "./bundling.mjs";
 const OUT = process.argv[2] ?? join(WEB, "bundles");
 
 // What runs a model: the worker, and what runs in the page itself.
-const ENGINES = { [join(WEB, "engine/worker.js")]: "", [join(WEB, "engine/translator.js")]: "export let openTranslator;" };
+const ENGINES = {
+  [join(WEB, "engine/worker.js")]: "", [join(WEB, "engine/language.js")]: "",
+  [join(WEB, "engine/translator.js")]: "export let openTranslator;",
+};
 const widget = (file, left = {}) =>
   built(`export { default } from "./${file}";`, "js", { format: "esm", plugins: [workers(left)] });
 

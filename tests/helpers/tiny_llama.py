@@ -4,14 +4,21 @@ what the page's engine makes of such a file, by Node."""
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
+import pytest
 from gguf import GGMLQuantizationType as Type
 
+from attnbook import assets
+from attnbook.model.config import SMOLLM2
+from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
 from attnbook.text.tokenizers.bytepair import LETTERS
+from attnbook.weights import llama as package
 from tests.helpers.engine import ENGINE
 from tools.notebooks import ROOT
 
@@ -71,18 +78,32 @@ const jobs = {
     const { facts, tensors } = readHead(file(path).subarray(0, bytes));
     return { facts, tensors: Object.fromEntries(tensors) };
   },
+  async memory() { // the worker as pages run it, asked for a file of ten thousand gigabytes
+    const { script } = await import("ROOT/tools/bundling.mjs"), part = file(given.path);
+    const told = [];
+    globalThis.postMessage = (message) => told.push(message);
+    (0, eval)(await script("./engine/language.js"));
+    const call = (name, given) => globalThis.onmessage({ data: { number: 1, name, given } });
+    call("begin", { part: part.buffer, total: 1e13 });
+    call("begin", { part: part.buffer, total: part.length });
+    return told.map(({ result, error }) => error ?? result.names.length);
+  },
   open(way, { path }) {
     openFile(file(path), file(path).length, way);
   },
 };
-console.log(JSON.stringify(ways.map((way) => jobs[job](way === "simd" ? module : null, given))));
+const told = await Promise.all(ways.map((way) => jobs[job](way === "simd" ? module : null, given)));
+console.log(JSON.stringify(told));
 """
 
 
 def llama(job: str, compiled: Path | None = None, **given: Any) -> Any:
     """The results of a job with the compiled kernels, and with those in JavaScript; without a
     `compiled` file with the latter alone."""
-    node, script = shutil.which("node") or "node", RUN.replace("ENGINE", ENGINE.as_uri())
+    node, script = (
+        shutil.which("node") or "node",
+        RUN.replace("ENGINE", ENGINE.as_uri()).replace("ROOT", ROOT.as_uri()),
+    )
     ways = given.pop("ways", ["simd", "plain"] if compiled else ["plain"])
     asked = {"job": job, "ways": ways, "compiled": compiled and str(compiled), **given}
     command = [node, "--input-type=module", "-e", script]
@@ -151,3 +172,15 @@ def write_tiny_llama(path: Path, tied: bool = True, **other: Any) -> Path:
     file.write_tensors_to_file()
     file.close()
     return path
+
+
+def read_tiny_llama(path: Path, tied: bool = True) -> tuple[TransformerDecoder, BytePair]:
+    """The model and the tokenizer that the package reads of such a file, alone in its folder."""
+    d, heads, shared, ff, layers = SIZES.values()
+    sizes = {"d_model": d, "n_heads": heads, "n_kv_heads": shared, "d_ff": ff, "n_layers": layers}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assets, "fetch", lambda name: path.parent)
+        patch.setattr(package, "SMOLLM2", replace(SMOLLM2, **sizes, tied=tied))
+        if not tied:
+            patch.setitem(package.GGUF_NAMES, "output.", "head.")
+        return package.load_smollm2()

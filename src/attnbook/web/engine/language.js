@@ -10,9 +10,15 @@ serve({
   // The file's first part, which holds its head, and the bytes of the whole file.
   begin({ part, total, room }) {
     file = null; // its memory is given back first
-    file = openFile(new Uint8Array(part), total, KERNELS, room);
-    const { model: { sizes, bytes }, words: { names }, end } = file;
-    return { sizes, bytes, names, end };
+    try {
+      file = openFile(new Uint8Array(part), total, KERNELS, room);
+    } catch (error) {
+      const needed = Math.round(total / 1e6);
+      if (!(error instanceof RangeError)) throw error;
+      throw new Error(`there is too little memory: it takes ${Math.round(total / 1e6)} MB and more`);
+    }
+    const { model: { sizes }, words: { names }, start } = file;
+    return { sizes, names, start };
   },
   put: ({ at, part }) => file.model.put(at, new Uint8Array(part)),
   encode: (text) => file.words.encode(text),

@@ -30,7 +30,8 @@ function layOut({ d, ff, heads, shared, size, layers, room }, total, vocab) {
   const wide = heads * size, cache = layers * shared * room * size;
   const at = {
     x: floats(d), h: floats(d), q: floats(wide), k: floats(shared * size), v: floats(shared * size),
-    mixed: floats(wide), gate: floats(ff), up: floats(ff), packed: floats((PACKED / 4) * Math.max(d, wide, ff)), scores: floats(room),
+    mixed: floats(wide), gate: floats(ff), up: floats(ff), scores: floats(room),
+    packed: floats((PACKED / 4) * Math.max(d, wide, ff)),
     keys: floats(cache), values: floats(cache), logits: floats(vocab),
   };
   return { at, bytes: end };
@@ -226,5 +227,6 @@ export function wordsOf(facts) {
 export function openFile(part, total, module, room) {
   const head = readHead(part), model = new Llama(head, total, module, room);
   model.put(0, part);
-  return { model, words: wordsOf(head.facts), end: head.facts["tokenizer.ggml.eos_token_id"] };
+  return { model, words: wordsOf(head.facts), start: head.facts["tokenizer.ggml.bos_token_id"],
+    end: head.facts["tokenizer.ggml.eos_token_id"] };
 }
