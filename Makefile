@@ -15,7 +15,7 @@ export ATTNBOOK_PROGRESS := 0
 help:  ## list the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
-book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs
+book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs; with SmolLM2 where it is in the cache, or MODEL=1
 	@$(PY) -m tools.site && echo "Open _build/html/index.html, or: make serve"
 
 serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)

@@ -15,6 +15,7 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors import safe_open
@@ -371,3 +372,13 @@ def test_gpt2_bpe(asset):
     assert len(json.loads((folder / "encoder.json").read_text("utf-8"))) == 50_257
     merges = (folder / "vocab.bpe").read_text("utf-8").splitlines()[1:]
     assert len(merges) == 50_000
+
+
+def test_an_asset_is_looked_up_without_fetching(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asset: Any
+) -> None:
+    folder = asset("smollm2")
+    assert assets.cached("smollm2") == folder
+    monkeypatch.setenv("ATTNBOOK_CACHE", str(tmp_path))
+    monkeypatch.setattr(assets, "_fetch", None)
+    assert assets.cached("smollm2") is None and not [*tmp_path.iterdir()]

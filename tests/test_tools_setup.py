@@ -18,6 +18,7 @@ import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
+from attnbook import assets
 from benchmarks.build import touched
 from tests.helpers.minibook import write_mini_book
 from tools import address, chromium, lock, notebooks, site, suite
@@ -271,12 +272,27 @@ def test_the_build_is_strict_and_fails_again(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("BOOK_REPOSITORY_URL", "")
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["site"])
+    monkeypatch.setenv("ATTNBOOK_CACHE", str(tmp_path / "empty"))
+    monkeypatch.delenv("MODEL", raising=False)
     for _ in range(2):
         with pytest.raises(SystemExit, match="problems"):
             site.main()
         said = "".join(capfd.readouterr())
         assert "reference target not found: one" in said
         assert "reference target not found: two" in said
+        assert "Without SmolLM2, which chapter 10 runs in the page" in said
+
+
+def test_the_model_is_taken_from_the_cache_or_fetched(tmp_path, monkeypatch):
+    (tmp_path / "model.gguf").touch()
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for variable, way in (("", "cached"), ("1", "fetch")):
+        with monkeypatch.context() as patch:
+            patch.setenv("MODEL", variable)
+            for name in ("cached", "fetch"):
+                found = (lambda asset: tmp_path) if name == way else None
+                patch.setattr(assets, name, found)
+            assert site.model() == str(tmp_path / "model.gguf")
 
 
 # nbval, which judges the chapters: a wrong number fails, an address is no number

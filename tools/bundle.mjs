@@ -2,36 +2,15 @@
 // With a folder as argument it writes there instead.
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import esbuild from "esbuild";
+import { built, script, WEB, workers } from "./bundling.mjs";
 
-const WEB = join(import.meta.dirname, "../src/attnbook/web");
 const OUT = process.argv[2] ?? join(WEB, "bundles");
-const OPTIONS = {
-  bundle: true, write: false, charset: "utf8", legalComments: "none", logLevel: "warning",
-  minifyWhitespace: true, minifySyntax: true, // names stay, so that a stored widget can be read
-  target: ["chrome111", "firefox113", "safari16.2"], // as in eslint.config.mjs
-};
 
-async function built(contents, loader, more = {}) {
-  const stdin = { contents, loader, resolveDir: WEB };
-  return (await esbuild.build({ ...OPTIONS, ...more, stdin })).outputFiles[0].text;
-}
-const script = (path) => built(`import "${path}";`, "js", { format: "iife" });
-
-// `import TEXT from "./worker.js" with { type: "text" }`: the worker as one classic script, which a page opened as
-// a file may start. What `left` has stays out: of it there is what is given there.
-const workers = (left) => ({
-  name: "workers",
-  setup({ onLoad }) {
-    onLoad({ filter: /\.js$/ }, async ({ path, with: { type } }) => {
-      const loader = type ?? "js";
-      if (path in left) return { contents: left[path], loader };
-      return type === "text" ? { contents: await script(path), loader } : undefined;
-    });
-  },
-});
 // What runs a model: the worker, and what runs in the page itself.
-const ENGINES = { [join(WEB, "engine/worker.js")]: "", [join(WEB, "engine/translator.js")]: "export let openTranslator;" };
+const ENGINES = {
+  [join(WEB, "engine/worker.js")]: "", [join(WEB, "engine/language.js")]: "",
+  [join(WEB, "engine/translator.js")]: "export let openTranslator;",
+};
 const widget = (file, left = {}) =>
   built(`export { default } from "./${file}";`, "js", { format: "esm", plugins: [workers(left)] });
 

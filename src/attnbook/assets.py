@@ -157,10 +157,10 @@ def fetch(name: str) -> Path:
     """
     if name not in ASSETS:
         raise AssetError(f"name must be an asset, one of {list(ASSETS)}, got {name!r}")
+    if there := cached(name):
+        return there
     asset = ASSETS[name]
     folder = cache() / f"{name}-{asset.version}"
-    if _is_whole(folder, asset):
-        return folder
     try:
         _fetch(asset, folder)
     except (AssetError, OSError) as error:
@@ -170,6 +170,12 @@ def fetch(name: str) -> Path:
             f"When that is mended, run: python -m attnbook.assets {name}"
         ) from error
     return folder
+
+
+def cached(name: str) -> Path | None:
+    """The folder of an asset if it is in the cache, undamaged; nothing is fetched."""
+    folder = cache() / f"{name}-{ASSETS[name].version}"
+    return folder if _is_whole(folder, ASSETS[name]) else None
 
 
 def cache() -> Path:

@@ -8,6 +8,7 @@ One module for each concern; each has its own `setup`:
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script for each class, the `{widget}` directive
 - `weights`: models that run in the page, each a script that is fetched on demand
+- `published`: a published language model in parts, for widgets that run it
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
 - `fonts`: icons, mathematics and text, cut down to what the pages show
 - `styles`: one style sheet for all pages, without unused rules
@@ -24,9 +25,21 @@ from .places import EXT
 # isort: split
 from attnbook import bundles
 
-from . import bertviz, door, figures, fonts, math, repository, styles, theme, weights, widgets
+from . import (
+    bertviz,
+    door,
+    figures,
+    fonts,
+    math,
+    published,
+    repository,
+    styles,
+    theme,
+    weights,
+    widgets,
+)
 
-PARTS = (theme, repository, door, math, widgets, weights, bertviz, figures, fonts)
+PARTS = (theme, repository, door, math, widgets, weights, published, bertviz, figures, fonts)
 # After all pages are written, in this order: `fonts` cuts all fonts and the theme's sheet, and
 # `styles` joins the sheets.
 FINISH = (door.finish, math.finish, theme.finish, fonts.finish, styles.finish)

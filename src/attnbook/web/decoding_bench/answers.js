@@ -1,7 +1,14 @@
-// What a kernel, where there is one, says of places of DecodingBench that are not stored.
+// What a kernel, or the model itself where the page has loaded it, says of places of DecodingBench that are not stored.
 import { told } from "./tree.js";
 
 const PATIENCE = 4000, MOST = 40; // ms until a kernel is missed; answers that are kept
+
+// log softmax(z)
+function logProbabilities(z) {
+  const most = z.reduce((a, b) => Math.max(a, b));
+  const sum = Math.log(z.reduce((all, each) => all + Math.exp(each - most), 0));
+  return z.map((each) => each - most - sum);
+}
 
 // `changed` is called when an answer has come, or none came in time. `names` gets the names of tokens that it brings.
 export class Answers {
@@ -9,6 +16,8 @@ export class Answers {
     Object.assign(this, { model, sizes, onPage, names, changed });
     this.silent = onPage; // no kernel answers
     this.everyName = false;
+    this.language = undefined; // the model, once it runs in the page
+    this.ids = []; // of the beginning, which it reads first
     this.known = new Map(); // places by path
     this.waiting = new Map(); // timers, by the path that a kernel was asked for
     this.hear = this.hear.bind(this);
@@ -19,12 +28,34 @@ export class Answers {
     return this.known.get(path.join());
   }
 
+  // From now on the model of the page answers, for texts that begin with these tokens.
+  begin(language, ids) {
+    this.forget();
+    Object.assign(this, { language, ids, silent: !language });
+    this.known.clear();
+  }
+  forget() {
+    for (const timer of this.waiting.values()) clearTimeout(timer);
+    this.waiting.clear();
+  }
+
   ask(path) {
     const key = path.join();
     if (this.waiting.has(key)) return;
+    if (this.language) {
+      this.waiting.set(key, 0);
+      this.compute(path, this.ids);
+      return;
+    }
     const missed = () => { this.silent = true; this.changed(); };
     this.waiting.set(key, this.onPage ? 0 : setTimeout(missed, PATIENCE));
     this.model.send({ path, names: !this.everyName });
+  }
+  async compute(path, ids) {
+    const scores = await this.language.scores([...ids, ...path]);
+    if (ids !== this.ids) return; // another text was begun meanwhile
+    if (scores) this.keep(path, logProbabilities(scores));
+    else this.waiting.delete(path.join()); // a newer question came; this one may be asked again
   }
 
   hear({ path, names } = {}, [bytes] = []) {
@@ -33,14 +64,16 @@ export class Answers {
     clearTimeout(this.waiting.get(key));
     this.silent = false;
     if (names) Object.assign(this.names, names), (this.everyName = true);
-    const logp = Float32Array.from({ length: this.sizes.vocab }, (_, n) => bytes.getFloat32(4 * n, true));
-    this.known.set(key, told(path, logp));
+    this.keep(path, Float32Array.from({ length: this.sizes.vocab }, (_, n) => bytes.getFloat32(4 * n, true)));
+  }
+  keep(path, logp) {
+    this.known.set(path.join(), told(path, logp));
     for (const old of [...this.known.keys()].slice(0, -MOST)) this.known.delete(old), this.waiting.delete(old);
     this.changed();
   }
 
   stop() {
     this.model.off("msg:custom", this.hear);
-    for (const timer of this.waiting.values()) clearTimeout(timer);
+    this.forget();
   }
 }

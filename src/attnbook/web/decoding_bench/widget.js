@@ -1,7 +1,9 @@
 // DecodingBench: a real model's distributions, a tree of them. Filters cut, a number draws, the reader goes on.
 import { Answers } from "./answers.js";
+import { makeOwn } from "./own.js";
 import { branches, nearest, prospect, unpack } from "./tree.js";
 import { makeLines } from "./view.js";
+import { language, offered } from "../shared/published.js";
 import { format, grouped, share, toSlider, visible, within } from "../shared/math.js";
 import { makeFilters } from "../playground/filters.js";
 import { stepOf } from "../playground/row.js";
@@ -30,9 +32,13 @@ class DecodingBench {
     [this.sizes, this.prompt, this.methods] = ["sizes", "prompt", "methods"].map((name) => model.get(name));
     this.tree = unpack(model.get("tree"), this.sizes);
     this.view = null; // what is shown of the place
+    this.stored = true; // the text begins as the stored tree does
+    this.room = Infinity; // tokens behind the beginning that the model in the page reads
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
     this.answers = new Answers(model, this.sizes, onPage, this.names, () => this.say());
+    this.writing = undefined; // the timer of the next token, while the model writes
+    this.own = onPage ? this.makeOwn(offered()) : null;
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
@@ -40,8 +46,8 @@ class DecodingBench {
   }
 
   makeParts() {
-    const { model, prompt } = this;
-    this.text = makeText((at) => this.go(this.path.slice(0, Math.max(0, at - prompt.length))));
+    const { model } = this;
+    this.text = makeText((at) => this.go(this.path.slice(0, Math.max(0, at - this.prompt.length))));
     this.back = button("Back", () => this.go(this.path.slice(0, -1)));
     this.anew = button("Start anew", () => this.go([]));
     this.ways = this.methods.map(({ name, ...how }) => button(name, () => put(model, how)));
@@ -63,8 +69,66 @@ class DecodingBench {
     return h("div", {
       className: "attn attn-playground attn-bench", role: "group", "aria-label": title || "Decoding bench",
     }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), h("p", { className: "attn-lead" }, LEAD),
-      this.text.node, h("div", { className: "attn-row attn-act" }, this.back, this.anew), this.panel, this.shown,
+      this.text.node, h("div", { className: "attn-row attn-act" }, this.back, this.anew),
+      ...(this.own ? [this.own.node] : []), this.panel, this.shown,
       h("p", { className: "attn-note" }, precision(this.sizes)), this.heard, this.state.bar);
+  }
+
+  // ---- the model in the page
+  makeOwn(site) {
+    this.language = site && language(site);
+    return makeOwn({ site, language: this.language, begin: (text) => this.begin(text), write: () => this.write() });
+  }
+  // The model's stage has changed: when it is there, it answers for this text.
+  async hearModel() {
+    const { stage, told } = this.language;
+    if (stage === "failed") this.answers.begin(undefined, []), this.halt();
+    if (stage === "ready" && !this.answers.language) {
+      const wrong = this.tree.ids.find((id) => this.names[id] !== told.names[id]);
+      if (wrong !== undefined || told.names.length !== this.sizes.vocab) {
+        return this.language.fail(new Error("it is another model than the stored one"));
+      }
+      Object.assign(this.names, told.names);
+      await this.open(this.own.text.value = this.prompt.join(""));
+    }
+    this.ask();
+  }
+  // The model reads the beginning of the text. Only of the widget's own is something stored.
+  async open(text) {
+    const found = await this.language.encode(text), { names, start, sizes } = this.language.told;
+    const ids = found.length ? found : [start];
+    this.prompt = ids.map((id) => names[id]);
+    this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
+    this.stored = String(this.prompt) === String(this.model.get("prompt"));
+    this.room = sizes.room - ids.length;
+    this.answers.begin(this.language, ids);
+  }
+  async begin(text) {
+    await this.open(text);
+    this.go([]);
+  }
+  // Lets the model write, token by token what the numbers fall on, until it is stopped or the text ends.
+  write() {
+    if (this.writing !== undefined) return this.halt();
+    this.writing = 0;
+    this.ask();
+  }
+  halt() {
+    clearTimeout(this.writing);
+    if (this.writing !== undefined) this.model.save_changes();
+    this.writing = undefined;
+    this.ask();
+  }
+  goOn() {
+    if (this.writing === undefined) return;
+    if (this.ended || this.full) return this.halt();
+    const which = this.view?.drawn.which;
+    if (which === undefined) return; // it has been asked
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.model.set("written", [...this.path, which]));
+  }
+  placeOf(path) {
+    return this.answers.at(path) ?? (this.stored ? this.tree.get(path) : undefined);
   }
 
   // ---- what the reader does
@@ -75,9 +139,10 @@ class DecodingBench {
     return this.path.at(-1) === this.sizes.end;
   }
   get full() {
-    return this.path.length >= this.sizes.room;
+    return this.path.length >= (this.answers.language ? this.room : this.sizes.room);
   }
   go(written) {
+    this.halt();
     if (String(written) !== String(this.path)) put(this.model, { written });
     this.say();
   }
@@ -92,7 +157,7 @@ class DecodingBench {
   }
   read() {
     const numbers = Object.fromEntries([...FILTERS, "seed"].map((name) => [name, [this.model.get(name)]]));
-    return { ...numbers, written: this.path.length ? this.path : [-1] };
+    return { ...numbers, written: this.path.length && this.stored ? this.path : [-1] };
   }
   restore({ temperature: [t], top_k: [k], top_p: [p], min_p: [m], seed: [s], written }) {
     const ids = written.filter((id) => Number.isInteger(id) && id >= 0 && id < this.sizes.vocab);
@@ -108,7 +173,7 @@ class DecodingBench {
   }
   draw() {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
-    const place = !this.ended && !this.full && (this.answers.at(path) ?? this.tree.get(path));
+    const place = !this.ended && !this.full && this.placeOf(path);
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
@@ -118,6 +183,8 @@ class DecodingBench {
     if (place) this.drawPlace(place);
     else this.view = null;
     this.panel.replaceChildren(...(place ? [] : this.panelLines()));
+    this.own?.draw(this.writing !== undefined);
+    this.goOn();
   }
   drawPlace(place) {
     const { model, path } = this, [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
@@ -126,7 +193,7 @@ class DecodingBench {
     for (const each of [...view.best, view.drawn]) {
       each.name = each.which === undefined ? "one of the others" : this.nameOf(each.which);
     }
-    this.bars.draw(view, place.exact ? null : new Set(branches(this.tree, path)));
+    this.bars.draw(view, place.exact || this.answers.language ? null : new Set(branches(this.tree, path)));
     this.fell.draw(view);
     disable(this.take, view.drawn.which === undefined);
     if (view.drawn.which === undefined) this.drawUnknown(view);
@@ -160,7 +227,8 @@ class DecodingBench {
     const ways = next.map((id) => button(visible(this.nameOf(id)), () => this.go([...path, id])));
     if (!next.length) ways.push(button("Back to it", () => this.go(path)));
     return [h("p", {}, "What the model says here is not stored, and no kernel is there to ask it. "
-      + "Go back, or take a branch that is stored after ", token(visible(last)), ":"),
+      + (this.own?.offers ? "Load the model, go back," : "Go back,")
+      + " or take a branch that is stored after ", token(visible(last)), ":"),
     h("div", { className: "attn-row attn-branches" }, ...ways)];
   }
 }
@@ -169,7 +237,12 @@ function render({ model, el }) {
   const bench = new DecodingBench(model, el), { root, state, ask } = bench;
   const changes = Object.fromEntries([...FILTERS, "seed", "written"].map((name) => [name, ask]));
   const stop = live({ model, el, root, state, ask, changes, render });
+  const unwatch = bench.language?.watch(() => bench.hearModel());
+  bench.own?.look(ask);
+  if (bench.language?.stage === "ready") bench.hearModel();
   return () => {
+    unwatch?.();
+    bench.halt();
     bench.answers.stop();
     stop();
   };

@@ -4,6 +4,9 @@
 // A shortened word, letters, digits or other signs, each with one space before it, or spaces.
 const SPLIT = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
   + "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+", "gu");
+// The same, but each digit stands alone.
+const DIGITS = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+|\\p{N}| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
+  + "|\\p{White_Space}+(?![^\\p{White_Space}\\p{N}])|\\p{White_Space}+", "gu");
 
 // The bytes in the order of their ids: those that print, then the others, which are written as the letters from 256 on.
 const prints = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
@@ -11,17 +14,18 @@ const EVERY = Array.from({ length: 256 }, (_, byte) => byte), HIDDEN = EVERY.fil
 const BYTES = [...EVERY.filter(prints), ...HIDDEN];
 const letter = (byte) => String.fromCharCode(prints(byte) ? byte : 256 + HIDDEN.indexOf(byte));
 
-// `merges`: pairs "a b" in those letters, the first learnt first; what they make follows the bytes, then special
-// tokens.
-export function bytePair(merges, special) {
+// `merges`: pairs "a b" in those letters, the first learnt first. `order`: all tokens by their ids, which may lack a
+// byte: it is dropped from every text; without an order the bytes come first, then what merges make, then special
+// tokens. `digits`: whether each digit is a word of its own.
+export function bytePair(merges, special, { order, digits = false } = {}) {
   const letters = EVERY.map(letter), codes = new Map(letters.map((name, byte) => [name, byte]));
   const made = merges.map((pair) => pair.replace(" ", ""));
-  const tokens = [...new Set([...BYTES.map(letter), ...made, ...special])]; // two pairs can make the same
+  const tokens = order ?? [...new Set([...BYTES.map(letter), ...made, ...special])]; // two pairs can make the same
   const ids = new Map(tokens.map((name, id) => [name, id])), ranks = new Map(merges.map((pair, rank) => [pair, rank]));
-  const known = new Map(), encoder = new TextEncoder();
+  const known = new Map(), encoder = new TextEncoder(), split = digits ? DIGITS : SPLIT;
 
   function pieces(word) {
-    const parts = Array.from(encoder.encode(word), (byte) => letters[byte]);
+    const parts = Array.from(encoder.encode(word), (byte) => letters[byte]).filter((name) => ids.has(name));
     for (;;) {
       let best = Infinity, at;
       for (let n = 0; n + 1 < parts.length; n++) {
@@ -33,7 +37,7 @@ export function bytePair(merges, special) {
     }
   }
   function encode(text) {
-    return (text.match(SPLIT) ?? []).flatMap((word) => {
+    return (text.match(split) ?? []).flatMap((word) => {
       if (!known.has(word)) known.set(word, pieces(word));
       return known.get(word);
     });

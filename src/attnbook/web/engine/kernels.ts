@@ -1,0 +1,118 @@
+// Where a language model's time goes: products of a matrix in blocks of few bits with a vector, in WebAssembly with
+// 128-bit SIMD (AssemblyScript: TypeScript with numbers of known size; a v128 holds 8 numbers of 16 bits or 4 of 32).
+// Arguments are places in memory, in bytes, and counts. `plain.js` has the same functions in JavaScript.
+//
+// A block stores 32 numbers of a row. Q8_0: a scale d, and q_0 .. q_31 of 8 bits, signed; a number is d q. Q4_1: a
+// scale d, an offset m, and 16 bytes, of which byte j has q_j in its lower half and q_(j+16) in its upper one; a number
+// is d q + m. d and m have 16 bits. No block is ever unpacked to floats: of each, sum_j q_j x_j is computed in whole
+// numbers, with x rounded to 16 bits, and only this sum is multiplied by d.
+
+const SIZE = 32; // numbers of a block
+const Q4_1 = 20, Q8_0 = 34; // bytes of a block
+const PACKED = 72; // bytes of 32 numbers of a vector, packed
+
+// The 16-bit floats at a place and behind it, in 32 bits. Bits of exponent and fraction move to their places; the
+// exponent, which counts from -15 there and from -127 here, is mended by a factor of 2^112.
+@inline
+function halves(at: usize): v128 {
+  const bits = i32x4.shl(i32x4.extend_low_i16x8_s(v128.load32_zero(at)), 13);
+  return f32x4.mul(v128.and(bits, i32x4.splat(0x8fffffff)), f32x4.splat(5192296858534827628530496329220096.0));
+}
+@inline
+function total(x: v128): f32 {
+  return f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3));
+}
+// Of 8 floats every other one, divided by the scale and rounded, in four whole numbers of 32 bits.
+@inline
+function evens(at: usize, by: v128): v128 {
+  const x = v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 0, 2, 4, 6);
+  return i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(x, by)));
+}
+@inline
+function odds(at: usize, by: v128): v128 {
+  const x = v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 1, 3, 5, 7);
+  return i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(x, by)));
+}
+
+// Packs a vector of n numbers for the products below: of each 32 the numbers of 16 bits, then their scale, the largest
+// to 32767, and the sum of what they stand for. The order is x_0 x_2 .. x_14, x_1 x_3 .. x_15, x_16 x_18 .. and
+// x_17 x_19 ..: two bytes of a block that are read as one number of 16 bits come apart without being moved.
+export function pack(x: usize, n: i32, to: usize): void {
+  for (let end = x + (<usize>n << 2); x < end; to += PACKED - 64) {
+    let most = f32x4.splat(0), sum = i32x4.splat(0);
+    for (let at = x; at < x + 4 * SIZE; at += 16) most = f32x4.max(most, f32x4.abs(v128.load(at)));
+    const high = max(max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1)),
+      max(f32x4.extract_lane(most, 2), f32x4.extract_lane(most, 3)));
+    const by = f32x4.splat(high > 0 ? <f32>32767 / high : 0);
+    for (let half = 0; half < 2; half++, x += 64, to += 32) {
+      const a = evens(x, by), b = evens(x + 32, by), c = odds(x, by), d = odds(x + 32, by);
+      v128.store(to, i16x8.narrow_i32x4_s(a, b));
+      v128.store(to, i16x8.narrow_i32x4_s(c, d), 16);
+      sum = i32x4.add(sum, i32x4.add(i32x4.add(a, b), i32x4.add(c, d)));
+    }
+    store<f32>(to, high / 32767);
+    store<f32>(to, total(f32x4.convert_i32x4_s(sum)) * (high / 32767), 4);
+  }
+}
+
+// sum_j q_j x_j of a block, spread over four sums: q in four vectors, x as it was packed.
+@inline
+function whole(a: v128, b: v128, c: v128, d: v128, x: usize): v128 {
+  return i32x4.add(
+    i32x4.add(i32x4.dot_i16x8_s(a, v128.load(x)), i32x4.dot_i16x8_s(b, v128.load(x, 16))),
+    i32x4.add(i32x4.dot_i16x8_s(c, v128.load(x, 32)), i32x4.dot_i16x8_s(d, v128.load(x, 48))));
+}
+
+// out = W x, with W [rows n] in blocks from `w` on, x packed.
+export function productQ4_1(w: usize, rows: i32, n: i32, x: usize, out: usize): void {
+  const end = x + <usize>(n / SIZE) * PACKED, low = i16x8.splat(15);
+  for (let row = 0; row < rows; row++, out += 4) {
+    let sum = f32x4.splat(0), offsets = f32x4.splat(0);
+    for (let at = x; at < end; at += PACKED, w += Q4_1) {
+      const q = v128.load(w, 4); // eight pairs of bytes, and of each pair four numbers
+      const dot = whole(v128.and(q, low), v128.and(i16x8.shr_u(q, 8), low), v128.and(i16x8.shr_u(q, 4), low),
+        i16x8.shr_u(q, 12), at);
+      const both = f32x4.mul(halves(w), v128.load64_zero(at, 64)); // d and m times the scale and the sum of x
+      sum = f32x4.add(sum, f32x4.mul(f32x4.convert_i32x4_s(dot), v128.shuffle<f32>(both, both, 0, 0, 0, 0)));
+      offsets = f32x4.add(offsets, both);
+    }
+    store<f32>(out, total(sum) + f32x4.extract_lane(offsets, 1));
+  }
+}
+export function productQ8_0(w: usize, rows: i32, n: i32, x: usize, out: usize): void {
+  const end = x + <usize>(n / SIZE) * PACKED;
+  for (let row = 0; row < rows; row++, out += 4) {
+    let sum = f32x4.splat(0);
+    for (let at = x; at < end; at += PACKED, w += Q8_0) {
+      const q = v128.load(w, 2), r = v128.load(w, 18);
+      const dot = whole(i16x8.shr_s(i16x8.shl(q, 8), 8), i16x8.shr_s(q, 8), i16x8.shr_s(i16x8.shl(r, 8), 8),
+        i16x8.shr_s(r, 8), at);
+      const d = f32x4.extract_lane(halves(w), 0) * load<f32>(at, 64);
+      sum = f32x4.add(sum, f32x4.mul(f32x4.convert_i32x4_s(dot), f32x4.splat(d)));
+    }
+    store<f32>(out, total(sum));
+  }
+}
+
+// Scores of `count` keys, q . k times a factor; keys of `size` floats lie one behind the other.
+export function scores(q: usize, keys: usize, count: i32, size: i32, factor: f32, out: usize): void {
+  const bytes = <usize>size << 2;
+  for (let i = 0; i < count; i++, keys += bytes, out += 4) {
+    let sum = f32x4.splat(0);
+    for (let at: usize = 0; at < bytes; at += 16) {
+      sum = f32x4.add(sum, f32x4.mul(v128.load(q + at), v128.load(keys + at)));
+    }
+    store<f32>(out, total(sum) * factor);
+  }
+}
+// The mean of `count` values: sum_i weight_i value_i.
+export function mean(weights: usize, values: usize, count: i32, size: i32, out: usize): void {
+  const bytes = <usize>size << 2;
+  for (let at: usize = 0; at < bytes; at += 16) {
+    let sum = f32x4.splat(0);
+    for (let i = 0, from = values + at; i < count; i++, from += bytes) {
+      sum = f32x4.add(sum, f32x4.mul(f32x4.splat(load<f32>(weights + (<usize>i << 2))), v128.load(from)));
+    }
+    v128.store(out + at, sum);
+  }
+}

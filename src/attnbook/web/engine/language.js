@@ -1,0 +1,26 @@
+// A language model off the page's own thread: its GGUF file comes in parts, and a text is read in slices of a few
+// tokens, so that it stops when the page asks for no more.
+import KERNELS from "./kernels.ts" with { type: "binary" };
+import { openFile } from "./llama.js";
+import { serve } from "./serve.js";
+
+const PATIENCE = 60; // milliseconds of a slice
+let file;
+serve({
+  // The file's first part, which holds its head, and the bytes of the whole file.
+  begin({ part, total, room }) {
+    file = null; // its memory is given back first
+    try {
+      file = openFile(new Uint8Array(part), total, KERNELS, room);
+    } catch (error) {
+      const needed = Math.round(total / 1e6);
+      if (!(error instanceof RangeError)) throw error;
+      throw new Error(`there is too little memory: it takes ${Math.round(total / 1e6)} MB and more`);
+    }
+    const { model: { sizes }, words: { names }, start } = file;
+    return { sizes, names, start };
+  },
+  put: ({ at, part }) => file.model.put(at, new Uint8Array(part)),
+  encode: (text) => file.words.encode(text),
+  read: (given) => file.model.read({ patience: PATIENCE, ...given }),
+});

@@ -1,0 +1,115 @@
+// A published language model on the site. Its file comes in parts when the reader asks for it, never before; the
+// browser keeps them, and a worker computes with them, which all widgets of a class on the page share.
+import ENGINE from "../engine/language.js" with { type: "text" };
+import { start } from "../engine/client.js";
+
+const KEPT = "attnbook-model", TRIES = 3;
+
+// What the site says of the model: { folder, bytes, parts: [sha256, bytes] .. }. Undefined, if the site has none.
+export function offered() {
+  const told = document.querySelector("script.attnbook-model");
+  return told ? JSON.parse(told.textContent) : undefined;
+}
+
+async function sumOf(buffer) {
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", buffer));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+// The bytes behind an address; `came` is told how many have come with each piece.
+async function download(address, came) {
+  const response = await fetch(address, { cache: "no-store" }); // this cache has no room for it twice
+  if (!response.ok) throw new Error(`the site answers ${response.status}`);
+  const reader = response.body.getReader(), pieces = [];
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    pieces.push(piece.value);
+    came(piece.value.length);
+  }
+  return new Blob(pieces).arrayBuffer();
+}
+// A part, from the browser's cache or from the site; one whose sum is wrong is fetched again.
+async function partOf(folder, [sum], came) {
+  const address = new URL(`${folder}${sum}.bin`, document.baseURI).href, cache = await caches.open(KEPT);
+  const kept = await cache.match(address), before = await kept?.arrayBuffer();
+  if (before && (await sumOf(before)) === sum) return before;
+  for (let tries = 0; tries < TRIES; tries++) {
+    let size = 0;
+    const buffer = await download(address, (more) => came(more, (size += more)));
+    if ((await sumOf(buffer)) === sum) {
+      await cache.put(address, new Response(buffer)).catch(() => {}); // no room: it comes again next time
+      return buffer;
+    }
+    came(-size);
+  }
+  throw new Error(`a part arrived damaged ${TRIES} times`);
+}
+
+class Language {
+  constructor(site) {
+    Object.assign(this, { site, stage: "away", came: 0, reason: "", told: undefined, engine: undefined });
+    this.listeners = new Set();
+    this.asked = undefined; // the newest question
+  }
+
+  // `changed` is called whenever the stage, the bytes that came or the reason of a failure have changed.
+  watch(changed) {
+    this.listeners.add(changed);
+    return () => this.listeners.delete(changed);
+  }
+  tell(news) {
+    Object.assign(this, news);
+    for (const changed of this.listeners) changed();
+  }
+
+  // Whether the browser has kept the whole file.
+  async kept() {
+    if (!globalThis.caches) return false;
+    const addresses = this.site.parts.map(([sum]) => new URL(`${this.site.folder}${sum}.bin`, document.baseURI).href);
+    const cache = await caches.open(KEPT);
+    return (await Promise.all(addresses.map((address) => cache.match(address)))).every(Boolean);
+  }
+
+  async load() {
+    if (this.stage === "loading" || this.stage === "ready") return;
+    const { parts, folder, bytes: total } = this.site;
+    this.tell({ stage: "loading", came: 0 });
+    try {
+      this.engine = start(ENGINE);
+      let at = 0, told;
+      for (const each of parts) {
+        const part = await partOf(folder, each, (more) => this.tell({ came: this.came + more }));
+        const found = await this.engine.call(at ? "put" : "begin", { at, total, part }, [part]);
+        told ??= found;
+        this.tell({ came: (at += each[1]) });
+      }
+      this.tell({ stage: "ready", told });
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+  fail({ message }) {
+    this.engine?.stop();
+    this.tell({ stage: "failed", reason: message, engine: undefined });
+  }
+
+  // Token ids of a text.
+  encode(text) {
+    return this.engine.call("encode", text);
+  }
+  // Scores of all tokens after ids. It reads slice by slice; a newer question stops it, and it gives undefined.
+  async scores(ids) {
+    const mine = (this.asked = {});
+    try {
+      for (;;) {
+        const { done, logits } = await this.engine.call("read", { ids });
+        if (this.asked !== mine) return undefined;
+        if (done) return logits;
+      }
+    } catch (error) {
+      this.fail(error);
+      return undefined;
+    }
+  }
+}
+
+let shared;
+export const language = (site) => (shared ??= new Language(site));

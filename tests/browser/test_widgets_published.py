@@ -1,0 +1,186 @@
+"""A published model in the page of DecodingBench: loaded in parts when the reader asks, held to the
+package, kept by the browser, mended where it arrives damaged. The model is a small random one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Locator, Page, Route, expect
+
+from attnbook.model.sampling import uniform
+from attnbook.web import DecodingBench, format_number
+from tests.browser.widget_pages import serious, settle, until, visible, widget
+from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
+
+PART = 40_000
+OWN = "It's in 1812 the end, and they"
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: Any) -> Any:
+    """The model's file, and the model and the tokenizer that the package reads of it."""
+    file = write_tiny_llama(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
+    return file, *read_tiny_llama(file)
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[..., Path], known: Any) -> Path:
+    file, model, tokenizer = known
+    bench = DecodingBench(model, tokenizer, "the re", steps=1, seeds=1, name="bench")
+    return widget_page([bench], attnbook_model=str(file), attnbook_part=PART)
+
+
+def requests(page: Page) -> list[str]:
+    """What the page asks for of the model from now on."""
+    found: list[str] = []
+    page.on("request", lambda each: "/model/" in each.url and found.append(each.url))
+    return found
+
+
+def loaded(view: Locator) -> None:
+    view.get_by_role("button", name="Load the model").click()
+    expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
+
+
+def begun(view: Locator, text: str) -> None:
+    view.get_by_label("Your beginning").fill(text)
+    view.get_by_role("button", name="Begin with this").click()
+    expect(view.locator(".attn-take").first).to_be_visible()
+
+
+@torch.no_grad()
+def scores(model: Any, ids: list[int]) -> torch.Tensor:
+    return model(torch.tensor([ids]))[0, -1].double()
+
+
+def test_a_text_of_ones_own_goes_on_as_the_package_says(
+    open_page: Callable[..., Page], known: Any
+) -> None:
+    _, model, tokenizer = known
+    page = open_page()
+    view = widget(page, 0)
+    parts = json.loads(page.locator("script.attnbook-model").inner_text())["parts"]
+    asked = requests(page)
+    assert len(parts) > 3 and max(size for _, size in parts) == PART
+    settle(page, 3)
+    assert asked == []  # nothing before the reader asks
+    loaded(view)
+    assert len(asked) == len(parts)
+    begun(view, OWN)
+    assert serious(page) == []
+    ids, at = tokenizer.encode(OWN), 0
+    while at < 8:
+        u = scores(model, ids)
+        p, order = u.softmax(-1), u.argsort(descending=True)
+        shown = view.locator(".attn-take").first
+        expect(shown.locator(".attn-label")).to_have_text(
+            visible(tokenizer.decode([int(order[0])]) or tokenizer.vocab.tokens[int(order[0])])
+        )
+        found = float(shown.locator("b").first.inner_text())
+        assert found == pytest.approx(p[order[0]].item(), abs=2e-3)
+        number = uniform(torch.tensor([0]), at).item()
+        expect(view.locator(".attn-fell b")).to_have_text(format_number(number))
+        ends = p[order].cumsum(-1)
+        near = (ends - number).abs().min() < 1e-3  # there 16 bits may decide
+        ids.append(int(order[int((ends <= number).sum())]))
+        name = visible(tokenizer.decode([ids[-1]]) or tokenizer.vocab.tokens[ids[-1]])
+        if near:
+            break
+        if "\ufffd" not in name:
+            expect(view.locator(".attn-fell")).to_contain_text(f" falls on {name} (")
+        view.get_by_role("button", name="Take it").click()
+        at += 1
+        expect(page.locator(".attn-text .attn-tok:not(.attn-next)")).to_have_count(len(ids))
+    assert at > 2
+
+
+def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page]) -> None:
+    page = open_page("#w.bench=temperature:1.5")
+    view = widget(page, 0)
+    for _ in range(3):  # out of the stored tree, which has one step
+        if view.locator(".attn-take:visible").count():
+            view.locator(".attn-take").nth(6).click()
+    expect(view.locator(".attn-beyond")).to_contain_text("is not stored")
+    expect(view.locator(".attn-beyond")).to_contain_text("Load the model, go back,")
+    loaded(view)
+    expect(view.locator(".attn-beyond")).to_be_hidden()
+    view.get_by_role("button", name="Write", exact=True).click()
+    count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
+    until(page, lambda: count() > 40 or "ends here" in view.inner_text())
+    stop = view.get_by_role("button", name="Stop", exact=True)
+    if stop.count():
+        stop.click()
+    expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
+    settle(page, 3)
+    before = count()
+    page.wait_for_timeout(200)
+    assert count() == before  # it has stopped
+
+
+def test_a_second_visit_fetches_nothing_and_needs_no_network(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page()
+    loaded(widget(page, 0))
+    page.reload()
+    asked = requests(page)
+    view = widget(page, 0)
+    expect(view.locator(".attn-own")).to_contain_text("This browser has kept the model's file.")
+    page.context.set_offline(True)
+    view.get_by_role("button", name="Start the model").click()
+    expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
+    begun(view, OWN)
+    assert asked == []
+
+
+def test_what_is_interrupted_goes_on_and_what_is_damaged_comes_again(
+    open_page: Callable[..., Page], faults: Any
+) -> None:
+    page = open_page()
+    view, asked, cut = widget(page, 0), requests(page), [3]
+
+    def weak(route: Route) -> None:
+        """The second part arrives damaged once, the third not at all."""
+        if len(asked) == 2:
+            body = bytearray(route.fetch().body())
+            body[7] ^= 1
+            route.fulfill(body=bytes(body))
+        elif len(asked) == 4 and cut.pop():
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/model/*", weak)
+    view.get_by_role("button", name="Load the model").click()
+    expect(view.locator(".attn-own")).to_contain_text("What has come is kept.")
+    assert len(asked) == 4 and asked[1] == asked[2]
+    view.get_by_role("button", name="Go on loading").click()
+    expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
+    assert asked[3] == asked[4] and len({*asked[:3]} & {*asked[4:]}) == 0
+    begun(view, OWN)
+    faults.clear()
+
+
+def test_a_part_that_was_kept_damaged_is_fetched_again(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    loaded(widget(page, 0))
+    page.evaluate("""async () => {
+      const cache = await caches.open("attnbook-model"), [, second] = await cache.keys();
+      await cache.put(second, new Response(new Uint8Array(40000)));
+    }""")
+    page.reload()
+    asked = requests(page)
+    view = widget(page, 0)
+    view.get_by_role("button", name="Start the model").click()
+    expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
+    assert len(asked) == 1
+    begun(view, OWN)
+
+
+def test_a_page_from_a_file_says_what_is_missing(open_page: Callable[..., Page]) -> None:
+    view = widget(open_page(scheme="file"), 0)
+    expect(view.locator(".attn-own")).to_contain_text("a page from a server can load the model")
+    expect(view.get_by_role("button", name="Load the model")).to_be_hidden()
