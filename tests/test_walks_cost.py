@@ -37,7 +37,7 @@ def test_the_cache_holds_the_keys_and_values_of_the_whole_text() -> None:
     each = 2 * 2 * 12 * 4  # keys and values, two blocks, twelve numbers of four bytes
     assert drawn(walk, "bytes")[:, 0].tolist() == [each, 2 * each, 3 * each, 4 * each]
     words = told(walk)
-    assert "2 blocks × 2 × 12 numbers, [192 bytes](bytes.0)" in words
+    assert "2 blocks × 2 × 12 numbers of 4 bytes, [192 bytes](bytes.0)" in words
     assert "without, 1 + 2 + … + 4 = 10. The scores of the next token are the same." in words
 
 

@@ -61,6 +61,7 @@ def cache_growth(
         (weights, values), _ = seen[f"{path}.combine"]
         anew = decoder(tokens[None])[0, -1]
     q, k, v, a = q[0, head, -1], keys[0, head], values[0, head], weights[0, head, -1]
+    shown = min(SHOWN, q.shape[0])
     best, same = int(a.argmax()), bool((logits[0] - anew).abs().max() < 1e-3)
     last = names[-1]
 
@@ -73,7 +74,13 @@ def cache_growth(
         return text(words, size=SMALL, beside=beside)
 
     table: list[Any] = [
-        [None, small("keys", "k"), small("values", "v"), small("weight", "a"), None],
+        [
+            None,
+            small(f"keys ({shown} of {q.shape[0]})", "k"),
+            small(f"values ({shown})", "v"),
+            small("weight", "a"),
+            small("bytes", "bytes"),
+        ],
         *[
             [
                 text(names[t], name="t"),
@@ -85,7 +92,6 @@ def cache_growth(
             for t in range(n)
         ],
     ]
-    table[0][-1] = small("bytes", "bytes")
     body = grid(
         [
             *table,
@@ -95,8 +101,9 @@ def cache_growth(
         gap=(7, 7),
         align="rc",
     )
+    size = keys.element_size()
     each = (
-        f"{len(blocks)} blocks × 2 × {held[0] // 2 // len(blocks) // keys.element_size()} numbers"
+        f"{len(blocks)} blocks × 2 × {held[0] // 2 // len(blocks) // size} numbers of {size} bytes"
     )
     steps = [
         Step(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes
 from attnbook.model.efficient import linear_attention_step
-from attnbook.show.drawing import SMALL, Part, arrow, cells, column, frame, grid, space, text
+from attnbook.show.drawing import SMALL, Part, arrow, cells, column, frame, grid, text
 from attnbook.walks._attention import _brief
 from attnbook.web import Drawing, Step
 
@@ -103,7 +103,7 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
         Step(
             f"The first way is attention's: a [product for each pair](pairs), {count} of them. For"
             f" “{last}”, the last row: {_brief(weights[0], 1)} for the first key.",
-            "pairs",
+            "square pairs",
             ask=f"How many products do {n} tokens need, where nobody sees the future?",
         ),
         Step(
@@ -143,11 +143,15 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
         ),
     ]
     return Drawing(
-        column(frame(first, "a product for each pair"), space(2), frame(second, "a state"), gap=8),
+        column(
+            frame(second, "keys, values and a state"),
+            frame(first, "a product for each pair", name="square"),
+            gap=10,
+        ),
         arrow("q", "out", drawn=False),
-        alt=f"Above, a table of {n} by {n} products of queries and keys, crossed out where a key"
-        " comes later, and the output of the last token. Below, a line for each token: key, value,"
-        " and a state of two by three numbers; at the bottom the query and the same output.",
+        alt="Above, a line for each token: key, value, and a state of two by three numbers; then"
+        f" the query and the output of the last token. Below, a table of {n} by {n} products of"
+        " queries and keys, crossed out where a key comes later, and the same output.",
         steps=steps,
         **options,
     )
