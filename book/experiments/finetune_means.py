@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from random import Random
 
 import torch
-from finetune import ALL, EPOCHS, JUDGED, LABELS, accuracy, batch, minilm, taught, tokens
+from finetune import ALL, EPOCHS, JUDGED, accuracy, batch, minilm, taught, tokens
 from torch import Tensor
 
 from attnbook.learn.tables import Experiment
@@ -42,7 +42,11 @@ def run(labels: int, lr: float, seed: int) -> Iterator[dict]:
 
 
 SETTINGS = [
-    *({"labels": n, "lr": RATES[0], "seed": seed} for n in (1000, 100, 300, ALL) for seed in range(3)),
+    *(
+        {"labels": n, "lr": RATES[0], "seed": seed}
+        for n in (1000, 100, 300, ALL)
+        for seed in range(3)
+    ),
     *({"labels": 1000, "lr": rate, "seed": 0} for rate in RATES[1:]),
 ]
 EXPERIMENT = Experiment("finetune_means", SETTINGS, run, JUDGED, "5e-5 1e-4 2e-4")

@@ -1,7 +1,7 @@
 """Chapter 8: what does it bring a left-to-right model to learn from every token?
 
-`make experiments NAME=sides_places` trains "next" of `sides.py` once more, with one change: its loss
-counts three places in ten, drawn anew at each step, as many as the loss of "both" counts.
+`make experiments NAME=sides_places` trains "next" of `sides.py` once more, with one change: its
+loss counts three places in ten, drawn anew at each step, as many as the loss of "both" counts.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,7 @@ def run(lr: float, seed: int) -> Iterator[dict]:
     yield learn(Fewer, "next", lr, seed)
 
 
-SETTINGS = [
-    {"lr": lr, "seed": seed} for lr in RATES for seed in range(3 if lr == RATES[0] else 1)
-]
+SETTINGS = [{"lr": lr, "seed": seed} for lr in RATES for seed in range(3 if lr == RATES[0] else 1)]
 EXPERIMENT = Experiment("sides_places", SETTINGS, run, ("right",), "0.005 0.01 0.02")
 
 if __name__ == "__main__":
