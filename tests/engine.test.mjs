@@ -7,7 +7,7 @@ import { distances, slopes } from "../src/attnbook/web/engine/positions.js";
 import { read } from "../src/attnbook/web/engine/safetensors.js";
 import * as tensors from "../src/attnbook/web/engine/tensors.js";
 import { causal } from "../src/attnbook/web/engine/transformer.js";
-import { pieces, wordsOf } from "../src/attnbook/web/engine/wordpiece.js";
+import { pieces, wordsAndMasks, wordsOf } from "../src/attnbook/web/engine/wordpiece.js";
 
 const tensor = (data, shape) => ({ data: Float32Array.from(data), shape });
 const close = (got, want, slack = 1e-6) => {
@@ -129,6 +129,7 @@ test("a text is split into words as BERT's tokenizer splits it", () => {
   ];
   for (const [text, want] of cases) assert.deepEqual(wordsOf(text), want, text);
   assert.deepEqual(wordsOf("Ünïcode We", false), ["Ünïcode", "We"]);
+  assert.deepEqual(wordsAndMasks("We [MASK]s, [mask][ MASK ]"), ["we", "[MASK]", "s", ",", "[MASK]", "[", "mask", "]"]);
 });
 
 test("the longest piece is taken first, and a word with a rest is unknown", () => {

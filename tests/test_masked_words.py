@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from attnbook.model.bert import pack
 from attnbook.model.recording import recorded
 from attnbook.web import MaskedWords, format_number
+from attnbook.web.masked_words.widget import whole_words
 from attnbook.weights.int8 import load_int8
 from tests.helpers.tiny_bert import CONFIG, NAME, tiny_bert
 
@@ -112,6 +113,42 @@ def test_pieces_unknown_words_and_words_beyond_the_row() -> None:
     assert [bool(word["places"]) for word in words] == [True] * 20 + [False] * 15
     names = [each["name"] for each in shown.answer["likely"]]
     assert names == ["the", "p", "##o", "##ts", "the (2)"]
+
+
+def test_a_mask_that_is_written_is_a_hidden_word() -> None:
+    shown = widget("the [MASK] of [mask] people", masks=[0])
+    words = shown.answer["words"]
+    assert [word["text"] for word in words] == ["the", "[MASK]", "of", "[MASK]", "people"]
+    assert all(word["known"] and len(word["places"]) == 1 for word in words)
+    assert (shown.masks, shown.answer["masks"]) == ([0], [0, 1, 3])
+    model, tokenizer = load_int8(tiny_bert())
+    ids = [tokenizer.mask, tokenizer.mask, *tokenizer.encode("of"), tokenizer.mask]
+    tokens, _ = pack(tokenizer.vocab, [[*ids, *tokenizer.encode("people")]], max_len=CONFIG.max_len)
+    with torch.no_grad():
+        p = model.word_logits(model(tokens))[0, [1, 2, 4]].softmax(-1)
+    best = [tokenizer.vocab.tokens[i] for i in p.argmax(-1)]
+    assert [each["best"][0]["token"] for each in shown.answer["likely"]] == best
+    with pytest.raises(ValueError, match=r"masks must be different numbers of words, 0\.\.4"):
+        shown.masks = [5]
+
+
+def test_a_cut_word_is_answered_as_a_word() -> None:
+    shown = widget("the pots", masks=[0, 1], top=20)
+    pieces, (the, pots) = shown.answer["likely"], whole_words(shown.answer)
+    assert (the, pots["name"]) == (pieces[0], "pots")
+    begin, *more = (
+        [one for one in each["best"] if one["token"].startswith("##") == (n > 0)]
+        for n, each in enumerate(pieces[1:])
+    )
+    words = [
+        (a["token"] + b["token"][2:] + c["token"][2:], a["p"] * b["p"] * c["p"])
+        for a in begin
+        for b in more[0]
+        for c in more[1]
+    ]
+    words = sorted((word for word in words if word[0][0] != "["), key=lambda word: -word[1])[:20]
+    assert [one["token"] for one in pots["best"]] == [word for word, _ in words] != []
+    assert [one["p"] for one in pots["best"]] == pytest.approx([p for _, p in words])
 
 
 def test_weights_go_to_the_page_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,6 +307,23 @@ test("each hidden piece has its distribution, its name and its rank", () => {
   assert.equal(best[0].p, all[0].p[2]);
 });
 
+test("the pieces of a cut word are answered as a word: joined, its chance their product", () => {
+  assert.deepEqual(["a", "##a", "[MASK]", "["].map((token) => [masked.fits(token, 0), masked.fits(token, 1)]),
+    [[true, false], [false, true], [false, false], [true, false]]);
+  const first = [{ token: "a", p: 0.5 }, { token: "b", p: 0.25 }], next = [{ token: "##c", p: 0.5 }, { token: "##d", p: 0.375 }];
+  const words = masked.joined([first, next], 3);
+  assert.deepEqual(words, [{ token: "ac", p: 0.25 }, { token: "ad", p: 0.1875 }, { token: "bc", p: 0.125 }]);
+  const place = (n, hidden, own) => ({ place: n, hidden, own, best: n === 2 ? next : first });
+  const places = [place(1, "x", 0.5), place(2, "##y", 0.125), place(3, "a", 1), place(4, "x", 0.5), place(5, "##y", 1)];
+  const cut = (...at) => ({ text: "xy", places: at });
+  const sentence = [cut(1, 2), { text: "a", places: [3] }, { text: "seen", places: [7] }, cut(4, 5), { text: "late", places: [] }];
+  const [one, whole, again] = masked.wholeWords(places, sentence, 3, ({ best }) => best);
+  assert.deepEqual([one.name, one.hidden, one.own, one.pieces], ["xy", "xy", 0.0625, ["x", "##y"]]);
+  assert.deepEqual(one.best, words);
+  assert.equal(whole, places[2]); // a word of one piece stays what it is
+  assert.equal(again.name, "xy (2)");
+});
+
 test("weights into a place and out of it, of all heads and of some", () => {
   const shape = [2, 3, 4, 4], data = Float32Array.from({ length: 96 }, (_, n) => n); // layer head query key
   const out = masked.looks({ data, shape }, 1, false), into = masked.looks({ data, shape }, 1, true);

@@ -218,22 +218,24 @@ def unnamed_images(text: str) -> list[str]:
 def links(path: pathlib.Path, nb: NotebookNode, evidence: NotebookNode) -> list[str]:
     """Each claim's section of the evidence has a label, a link from the story, and one back.
 
-    A section begins with a line `(evidence-c05)=`; one section may bear several labels.
+    A section begins with a line `(evidence-c05)=`; one section may bear several labels. Where two
+    chapters show one claim, the label of one goes on: `(evidence-c30-bert)=`.
     """
     told, shown = prose(nb), prose(evidence)
     claimed = {claim for cell in evidence.cells for claim in cell.metadata.get("claims", [])}
-    parts = re.split(r"^((?:\(evidence-c\d\d\)=\n+)+)", shown, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^((?:\(evidence-c\d\d[a-z-]*\)=\n+)+)", shown, flags=re.MULTILINE)[1:]
     sections = {
-        label.upper(): text
+        label: text
         for labels, text in zip(parts[::2], parts[1::2], strict=True)
-        for label in re.findall(r"c\d\d", labels)
+        for label in re.findall(r"evidence-(c\d\d[a-z-]*)", labels)
     }
-    found = [f"{claim}'s evidence has no label" for claim in sorted(claimed - set(sections))]
-    for claim, text in sections.items():
-        if f"](#evidence-{claim.lower()})" not in told:
-            found.append(f"does not link to the evidence of {claim}")
+    labelled = {label[:3].upper() for label in sections}
+    found = [f"{claim}'s evidence has no label" for claim in sorted(claimed - labelled)]
+    for label, text in sections.items():
+        if f"](#evidence-{label})" not in told:
+            found.append(f"does not link to the evidence of {label.upper()}")
         if f"]({path.stem})" not in text:
-            found.append(f"the evidence of {claim} does not link back to {path.stem}")
+            found.append(f"the evidence of {label.upper()} does not link back to {path.stem}")
     return found
 
 

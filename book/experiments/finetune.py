@@ -22,7 +22,7 @@ learnt from the longest snippets, in MB. At all labels the last four methods hav
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
@@ -159,18 +159,27 @@ def read(split: str) -> Read:
     return Read(below, features, time.process_time() - start)
 
 
-def trained(
-    method: str, rows: Sequence[int], steps: int, lr: float, seed: int, split: str = "train"
-) -> nn.Module:
-    """A network that has learnt from some snippets."""
+def network(method: str, seed: int) -> nn.Module:
+    """A network that has learnt nothing of snippets yet."""
     torch.manual_seed(seed)
     if method == "random":
         bert = Bert(tokenizer().vocab, SMALL)
         bert.words = bert.next_sentence = None
     else:
         bert = deepcopy(minilm())
-    model = LastBlock(bert) if method == "last" else Classifier(bert, 2)
-    inputs = INPUTS[method]
+    return LastBlock(bert) if method == "last" else Classifier(bert, 2)
+
+
+def taught(
+    model: nn.Module,
+    inputs: Callable[[str, Sequence[int]], tuple[Tensor, ...]],
+    rows: Sequence[int],
+    steps: int,
+    lr: float,
+    seed: int,
+    split: str = "train",
+) -> None:
+    """Teach a network some snippets."""
     turns = epochs([len(tokens(split)[i]) for i in rows], seed=seed)
 
     def learn(step: int) -> tuple[Tensor, ...]:
@@ -186,6 +195,14 @@ def trained(
         optimizer=partial(AdamW, fused=True),
         seed=seed,
     )
+
+
+def trained(
+    method: str, rows: Sequence[int], steps: int, lr: float, seed: int, split: str = "train"
+) -> nn.Module:
+    """A network that has learnt from some snippets."""
+    model = network(method, seed)
+    taught(model, INPUTS[method], rows, steps, lr, seed, split)
     return model
 
 
@@ -193,11 +210,13 @@ INPUTS = {"full": batch, "last": kept, "random": batch}
 
 
 @torch.no_grad()
-def accuracy(method: str, model: nn.Module, split: str) -> float:
+def accuracy(
+    model: nn.Module, inputs: Callable[[str, Sequence[int]], tuple[Tensor, ...]], split: str
+) -> float:
     """The share of a split that a network gets right."""
     right = 0
     for rows in parts(split):
-        right += int((model(*INPUTS[method](split, rows)).argmax(1) == classes(split)[rows]).sum())
+        right += int((model(*inputs(split, rows)).argmax(1) == classes(split)[rows]).sum())
     return right / len(classes(split))
 
 
@@ -255,7 +274,7 @@ def learnt(
     start = time.process_time()
     model = trained(method, rows, n_epochs * -(-len(rows) // 32), lr, seed)
     seconds = time.process_time() - start
-    scores = {split: accuracy(method, model, split) for split in JUDGED}
+    scores = {split: accuracy(model, INPUTS[method], split) for split in JUDGED}
     return {"C": 0.0, **scores, "seconds": seconds}
 
 

@@ -90,11 +90,11 @@ class Reader(Bert):
         return self.word_logits(states[:, None])[:, 0].argmax(-1)
 
 
-def run(model: str, lr: float, seed: int) -> Iterator[dict]:
+def learn(kind: type[Reader], model: str, lr: float, seed: int) -> dict:
     """Train one model, and fill the gaps."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    reader = Reader(model)
+    reader = kind(model)
     train(
         reader,
         lambda step: reader.batch(step, seed),
@@ -107,10 +107,15 @@ def run(model: str, lr: float, seed: int) -> Iterator[dict]:
     gaps = torch.randint(4, LENGTH - 4, (TESTED,), generator=torch.Generator().manual_seed(0))
     answers = tokens[torch.arange(TESTED), gaps]
     common = torch.bincount(pieces("train", TESTED, "common").flatten()).argmax()
-    yield {
+    return {
         "right": round((reader.fill(tokens, gaps) == answers).double().mean().item(), 4),
         "common": round((answers == common).double().mean().item(), 4),
     }
+
+
+def run(model: str, lr: float, seed: int) -> Iterator[dict]:
+    """One run."""
+    yield learn(Reader, model, lr, seed)
 
 
 EXPERIMENT = Experiment("sides", SETTINGS, run, ("right",), "0.005 0.01 0.02")

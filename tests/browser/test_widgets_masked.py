@@ -126,6 +126,35 @@ def test_write_a_sentence(open_page: Callable[..., Page], where: dict[str, Any])
     shows(view, masked("", []))
 
 
+@everywhere
+def test_a_written_mask_and_a_word_in_pieces(
+    open_page: Callable[..., Page], where: dict[str, Any]
+) -> None:
+    view = found(open_page(**where))
+    text = view.get_by_role("textbox", name="Your sentence")
+    view.get_by_role("button", name="people").press("Space")
+    text.fill("We must ask the [MASK] of this country!")
+    expect(view.locator(".attn-place")).to_have_count(1)
+    expect(view.locator(".attn-chip .attn-piece").nth(4)).to_have_text("[MASK]")
+    expect(view.get_by_role("button", name="[MASK]", exact=True)).to_be_disabled()
+    shown = masked("We must ask the [MASK] of this country!", [])
+    lines = view.locator(".attn-place li:has(.attn-track) .attn-label")
+    expect(lines).to_have_text([one["token"] for one in shown.answer["likely"][0]["best"][:5]])
+    assert "itself" not in view.locator(".attn-place").inner_text()
+    text.fill("We must ask the pots")
+    view.get_by_role("button", name="pots").press("Space")
+    pieces = masked("We must ask the pots", [4]).answer["likely"]
+    assert len(pieces) == 3
+    place = view.locator(".attn-place")
+    expect(place).to_have_count(1)
+    expect(place).to_contain_text("instead of pots")
+    expect(place).to_contain_text("The model guesses 3 pieces, p ##o ##ts")
+    own = float(np.prod([each["own"] for each in pieces]))
+    expect(place).to_contain_text(f"pots itself: {share(own)}")
+    written = place.locator(".attn-label").all_inner_texts()
+    assert len(written) == 5 and not any("#" in word or "[" in word for word in written)
+
+
 def test_what_a_neighbour_changes(open_page: Callable[..., Page]) -> None:
     page = open_page()
     view = found(page)

@@ -2,7 +2,7 @@
 
 The setting `attnbook_model`, or else the variable BOOK_MODEL, names its file; `make book` sets it
 where the file is in the cache. A part is named by its sha256, and the pages of those widgets say
-which parts there are: a reader's browser fetches nothing before he asks for the model, finds a
+which parts there are: a reader's browser fetches nothing before being asked for the model, finds a
 damaged part, and keeps those that have come.
 """
 

@@ -1,4 +1,4 @@
-// Beyond the stored tree of DecodingBench: the reader loads the model itself, and begins a text of his own.
+// Beyond the stored tree of DecodingBench: the reader loads the model itself, and begins a text of their own.
 import { button, h } from "../shared/ui.js";
 
 const LETTERS = 500; // of a beginning
@@ -12,7 +12,7 @@ function hindrance(site) {
   return "";
 }
 
-// `begin` gets the text that the reader begins with, `write` is called when he lets the model write or stop.
+// `begin` gets the text that the reader begins with, `write` is called when the reader lets the model write or stop.
 export function makeOwn({ site, language, begin, write }) {
   const words = h("p", { className: "attn-note", role: "status", "aria-live": "polite" });
   const load = button("", () => language.load(), "attn-go");

@@ -1,7 +1,7 @@
 // A pretrained BERT from its file: how it reads a sentence, and what it would put where words are hidden.
 import { linear, take, zeros } from "./tensors.js";
 import { activated, inside, mapped, norm, stack } from "./transformer.js";
-import { pieces, wordsOf } from "./wordpiece.js";
+import { MASK, pieces, wordsAndMasks } from "./wordpiece.js";
 
 // Scores of every word at each state, E norm(f(W h + c)) + b, where E is the embedding.
 export function wordLogits(p, config, states) {
@@ -20,8 +20,8 @@ export function openBert({ metadata, parameters }) {
   function layout(text) {
     const row = [ids.get("[CLS]")];
     let full = false;
-    const words = wordsOf(text, lowercase).map((word) => {
-      const found = pieces(word, ids), given = found ?? [ids.get("[UNK]")];
+    const words = wordsAndMasks(text, lowercase).map((word) => {
+      const found = word === MASK ? [ids.get(MASK)] : pieces(word, ids), given = found ?? [ids.get("[UNK]")];
       full ||= row.length + given.length >= config.max_len;
       const places = full ? [] : given.map((_, n) => row.length + n);
       if (!full) row.push(...given);
@@ -30,16 +30,19 @@ export function openBert({ metadata, parameters }) {
     return { words, row: [...row, ids.get("[SEP]")] };
   }
 
-  // Hides the words of these numbers, every piece of them. Gives the words; the row's tokens; of each hidden place
-  // where it is, what stood there and the scores of all tokens, [place token]; and all weights, [layer head query key].
+  // Hides the words of these numbers, every piece of them; a [MASK] in the text hides what its reader thinks of. Gives
+  // the words; the numbers of those that are hidden; the row's tokens; of each hidden place where it is and the scores
+  // of all tokens, [place token]; and all weights, [layer head query key].
   function answer({ text, masks }) {
-    const { words, row } = layout(text), places = masks.flatMap((n) => words[n]?.places ?? []);
-    const seen = row.map((id, place) => (places.includes(place) ? ids.get("[MASK]") : id));
+    const { words, row } = layout(text), hidden = words.flatMap((word, n) =>
+      masks.includes(n) || word.text === MASK ? [n] : []);
+    const places = hidden.flatMap((n) => words[n].places);
+    const seen = row.map((id, place) => (places.includes(place) ? ids.get(MASK) : id));
     const { blocks, out } = stack(inside(p, "stack"), config, seen);
     const attention = zeros(config.n_layers, config.n_heads, row.length, row.length);
     blocks.forEach(({ attention: { weights } }, n) => attention.data.set(weights.data, n * weights.data.length));
     return {
-      words, places, attention,
+      words, hidden, places, attention,
       row: row.map((id) => tokens[id]),
       logits: wordLogits(p, config, take(out, places)),
     };

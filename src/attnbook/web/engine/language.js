@@ -13,7 +13,6 @@ serve({
     try {
       file = openFile(new Uint8Array(part), total, KERNELS, room);
     } catch (error) {
-      const needed = Math.round(total / 1e6);
       if (!(error instanceof RangeError)) throw error;
       throw new Error(`there is too little memory: it takes ${Math.round(total / 1e6)} MB and more`);
     }

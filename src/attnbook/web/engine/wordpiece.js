@@ -18,6 +18,12 @@ export function wordsOf(text, lowercase = true) {
   return clean.match(WORDS) ?? [];
 }
 
+// The same for a text in which [MASK] may be written: it is one word, whose name no other word can have.
+export const MASK = "[MASK]";
+export function wordsAndMasks(text, lowercase = true) {
+  return text.split(/\[mask\]/i).flatMap((part, n) => [...(n ? [MASK] : []), ...wordsOf(part, lowercase)]);
+}
+
 // The longest piece that the vocabulary has, again and again from left to right; pieces inside a word begin with ##.
 // `ids` is a Map from pieces to numbers. Null: the word has a part that is no piece.
 export function pieces(word, ids) {

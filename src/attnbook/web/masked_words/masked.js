@@ -27,6 +27,34 @@ export function distributions({ row, places, logits }, ids, t) {
 }
 export const likeliest = (p, tokens, top) => largest(p, top).map((id) => ({ token: tokens[id], p: p[id] }));
 
+// Whether a token may be piece number n of a word in several pieces: the first begins it, the others go on.
+export const fits = (token, n) => !/^\[.+\]$/.test(token) && token.startsWith("##") === n > 0;
+
+// The likeliest words of as many pieces as these lists, one for each piece: the pieces are guessed apart, so the chance
+// of a word is their product. `best[n]` are the likeliest tokens of piece n that fit.
+export function joined(best, top) {
+  const longer = (words, next) => words
+    .flatMap((word) => next.map(({ token, p }) => ({ token: word.token + token.replace("##", ""), p: word.p * p })))
+    .sort((one, other) => other.p - one.p).slice(0, top);
+  return best.reduce(longer, [{ token: "", p: 1 }]);
+}
+
+// What the page shows for each hidden word: one of one piece is its place; of several, the places together. `of(place,
+// n)` gives the likeliest tokens of a place as piece n of a word.
+export function wholeWords(places, words, top, of) {
+  const at = new Map(places.map((each) => [each.place, each])), times = new Map();
+  return words.filter((word) => word.places.length && at.has(word.places[0])).map((word) => {
+    const mine = word.places.map((place) => at.get(place));
+    if (mine.length === 1) return mine[0];
+    const nth = (times.get(word.text) ?? 0) + 1, own = mine.reduce((product, each) => product * each.own, 1);
+    times.set(word.text, nth);
+    return {
+      place: mine[0].place, hidden: word.text, name: nth > 1 ? `${word.text} (${nth})` : word.text, own,
+      pieces: mine.map(({ hidden }) => hidden), best: joined(mine.map(of), top),
+    };
+  });
+}
+
 // The weights of each head between a hidden place and every token, [token head], the heads of all layers in a row:
 // what the place looks at, or what looks at the place.
 export function looks({ data, shape: [layers, heads, n] }, place, into) {

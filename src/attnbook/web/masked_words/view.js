@@ -1,5 +1,6 @@
 // The parts of MaskedWords on the page: the words as buttons, the likely words as bars, the heads as a table.
 import { ordinal } from "./masked.js";
+import { MASK } from "../engine/wordpiece.js";
 import { format, grouped, share, visible } from "../shared/math.js";
 import { h, token } from "../shared/ui.js";
 
@@ -33,10 +34,11 @@ export function makeChips(hide) {
       chip.replaceChildren(...pieces.map(([piece, full]) =>
         filled(h("bdi", { className: "attn-piece" }, visible(piece)), full)));
       chip.classList.toggle("attn-unknown", !known);
-      chip.disabled = !ready || !places.length;
+      chip.disabled = !ready || !places.length || text === MASK; // who wrote it takes it out of the text
       chip.setAttribute("aria-pressed", hidden);
       const name = visible(text) + (known ? "" : ", unknown to the model");
-      chip.setAttribute("aria-label", hidden ? `${"[MASK]".repeat(places.length)}, ${name}` : name);
+      const behind = `${MASK.repeat(places.length)}, ${name}`;
+      chip.setAttribute("aria-label", hidden && text !== MASK ? behind : name);
     });
     ends.forEach((end, n) => filled(end, level(n * (row.length - 1))));
   }
@@ -60,9 +62,9 @@ export function remarks({ words, row }) {
   return lines.filter(([some]) => some.length).map(([, ...line]) => h("p", { className: "attn-note" }, ...line));
 }
 
-// The bars of one hidden place: `best`, the likeliest tokens, up to the probability `full`; and how many others there
-// are. `then` gives the probability that a token had before, if it had one.
-export function makeBars({ hidden, name, own, rank }, best, others, full, then) {
+// The bars of one hidden place or word: `best`, the likeliest tokens or words, up to the probability `full`; and how
+// many others there are, "all" if they are not counted. `then` gives the probability that a token had before, if it had one.
+export function makeBars({ hidden, name, own, rank, pieces }, best, others, full, then) {
   const line = ({ token: text, p }) => {
     const was = then(text);
     const fill = h("i", { className: "attn-fill" });
@@ -79,9 +81,12 @@ export function makeBars({ hidden, name, own, rank }, best, others, full, then) 
     h("p", { className: "attn-instead" }, "instead of ", token(visible(name))),
     h("ul", { className: "attn-likely", role: "list" },
       ...best.map(line),
-      h("li", {}, h("span", {}, `${grouped(others)} others`), h("span"), h("b", {}, share(rest)))),
-    h("p", { className: "attn-note" }, token(visible(hidden)), ` itself: ${share(own)}, ${ordinal(rank)}`,
-      was === undefined ? "" : ` (before: ${share(was)})`));
+      h("li", {}, h("span", {}, `${pieces ? "all" : grouped(others)} others`), h("span"), h("b", {}, share(rest)))),
+    ...(hidden === MASK ? [] : [h("p", { className: "attn-note" }, token(visible(hidden)), ` itself: ${share(own)}`,
+      rank ? `, ${ordinal(rank)}` : "", was === undefined ? "" : ` (before: ${share(was)})`)]),
+    ...(pieces ? [h("p", { className: "attn-note" }, `The model guesses ${pieces.length} pieces, `,
+      ...pieces.flatMap((piece, n) => [n ? " " : "", token(visible(piece))]),
+      ", each without the others: a word's chance is the product of theirs.")] : []));
 }
 
 // The weight of every head between a place and each token: a row a token, a column a head. `tell` gets the cell that a

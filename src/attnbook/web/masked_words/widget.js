@@ -1,7 +1,7 @@
 // MaskedWords: words of the reader's own sentence are hidden, and a BERT in the page says what it would put there.
-import { wordsOf } from "../engine/wordpiece.js";
+import { wordsAndMasks } from "../engine/wordpiece.js";
 import { makeAttention } from "./attention.js";
-import { distributions, likeliest, stillHidden } from "./masked.js";
+import { distributions, fits, likeliest, stillHidden, wholeWords } from "./masked.js";
 import { makeBars, makeChips, remarks } from "./view.js";
 import { format, fromSlider, fullBar, share, toSlider, unpackWeights, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
@@ -11,9 +11,9 @@ import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 const LEVELS = 65535, LETTERS = 500, MOST = 20; // of stored weights; of a text; of the words shown
 const SET = ["temperature", "top", "place", "into", "layer", "head"];
 const LEAD = "Press a word to hide it: the model reads the rest and says what it would put there. "
-  + "The sentence is yours to change.";
+  + "The sentence is yours to change; [MASK] in it is hidden, too.";
 
-const highest = ({ p, best }) => p?.reduce((a, b) => Math.max(a, b)) ?? best[0].p;
+const highest = ({ p, best }) => p?.reduce((a, b) => Math.max(a, b)) ?? best[0]?.p ?? 0;
 
 class MaskedWords {
   constructor(model, el) {
@@ -62,7 +62,7 @@ class MaskedWords {
     if (!this.typing) this.before = this.answer;
     this.typing = true;
     const words = text.value.toWellFormed?.() ?? text.value;
-    const [was, is] = [model.get("text"), words].map((each) => wordsOf(each, this.lowercase));
+    const [was, is] = [model.get("text"), words].map((each) => wordsAndMasks(each, this.lowercase));
     put(model, { text: words, masks: stillHidden(model.get("masks"), was, is) });
   }
   hide(n) {
@@ -77,7 +77,7 @@ class MaskedWords {
     return { text: [model.get("text")], masks: masks.length ? masks : [-1], ...numbers };
   }
   restore({ text: [words], masks, temperature: [t], top: [n], place: [at], into: [on], layer: [l], head: [k] }) {
-    const kept = words.slice(0, LETTERS), size = wordsOf(kept, this.lowercase).length, [layers, heads] = this.shape;
+    const kept = words.slice(0, LETTERS), size = wordsAndMasks(kept, this.lowercase).length, [layers, heads] = this.shape;
     const whole = (x, low, high) => within(Math.trunc(x), low, high);
     this.before = null;
     put(this.model, {
@@ -99,7 +99,7 @@ class MaskedWords {
     const asked = { text: this.model.get("text"), masks: this.model.get("masks") };
     const found = await this.engine.newest("answer", asked).catch(() => undefined); // the status says why
     if (!found) return;
-    this.answer = { ...found, masks: asked.masks };
+    this.answer = { ...found, masks: found.hidden };
     this.draw();
     if (!this.typing) this.heard.textContent = Array.from(this.bars.children, (each) => each.dataset.said).join(". ");
   }
@@ -107,6 +107,14 @@ class MaskedWords {
   hiddenPlaces(answer) {
     if (!answer) return [];
     return answer.logits ? distributions(answer, this.ids, this.model.get("temperature")) : this.likely;
+  }
+
+  // The same as words: the pieces of one that was cut are joined.
+  hiddenWords(answer, places) {
+    const fitting = ({ p, best }, n) => (p
+      ? likeliest(p.map((x, id) => (fits(this.tokens[id], n) ? x : -1)), this.tokens, MOST).filter((one) => one.p >= 0)
+      : best.filter(({ token }) => fits(token, n)));
+    return answer ? wholeWords(places, answer.words, MOST, fitting) : [];
   }
 
   // ---- drawing
@@ -118,7 +126,7 @@ class MaskedWords {
     this.notes.replaceChildren(...remarks(answer));
     this.warmth.set(toSlider(t), format(t, 2));
     this.top.set(model.get("top"), String(model.get("top")));
-    this.drawBars(now, before);
+    this.drawBars(this.hiddenWords(answer, now), this.hiddenWords(this.before, before));
     this.drawAttention(now, ready);
   }
   drawBars(now, before) {
@@ -131,7 +139,9 @@ class MaskedWords {
   }
   barsOf(place, before, full) {
     const n = this.model.get("top"), best = place.best?.slice(0, n) ?? likeliest(place.p, this.tokens, n);
-    const node = makeBars(place, best, this.size - best.length, full, (name) => before?.p[this.ids.get(name)]);
+    const earlier = (name) => (before?.pieces ? before.best.find(({ token }) => token === name)?.p
+      : before?.p[this.ids.get(name)]);
+    const node = makeBars(place, best, this.size - best.length, full, earlier);
     const said = best.slice(0, 3).map((one) => `${visible(one.token)} ${share(one.p)}`).join(", ");
     node.dataset.said = `Instead of ${visible(place.name)}: ${said}`;
     return node;

@@ -1,5 +1,6 @@
 """MaskedWords: a BERT in the page fills the words that the reader hides in a sentence."""
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from attnbook.model.recording import recorded
 from attnbook.web._model_widget import ModelWidget, brief
 from attnbook.web._widget import WidgetError, as_list, format_number, short
 
+MASK = "[MASK]"  # written in a text, it is a hidden word
 KEPT = 20  # most likely tokens that are stored, for when the model does not run
 LEVELS = 65535  # a weight is stored in 16 bits
 
@@ -29,7 +31,7 @@ class MaskedWords(ModelWidget):
     without either, a notebook stores the current answer.
 
     Args:
-        text: the sentence, at most 500 characters.
+        text: the sentence, at most 500 characters; a `[MASK]` in it is one hidden word.
         masks: indices of the masked words, from 0; punctuation marks count as words.
         weights: the model: the name of a file in the package's folder `weights`, or the path of any
             file that `save_int8` wrote; on the site only the former works.
@@ -85,7 +87,7 @@ class MaskedWords(ModelWidget):
 
     @traitlets.validate("masks")
     def _check_masks(self, proposal: Any) -> list[int]:
-        value, size = proposal["value"], len(self._tokenizer.words(self.text))
+        value, size = proposal["value"], len(self._words())
         if len(set(value)) < len(value) or not all(0 <= n < size for n in value):
             raise WidgetError(
                 f"masks must be different numbers of words, 0..{size - 1}, not {value}"
@@ -118,14 +120,20 @@ class MaskedWords(ModelWidget):
             raise WidgetError(f"place must be at least 0, not {proposal['value']}")
         return proposal["value"]
 
+    def _words(self) -> list[str]:
+        """The words of the text; a `[MASK]` that is written there is one of them."""
+        first, *others = re.split(re.escape(MASK), self.text, flags=re.IGNORECASE)
+        rest = [word for part in others for word in (MASK, *self._tokenizer.words(part))]
+        return [*self._tokenizer.words(first), *rest]
+
     def _read(self) -> tuple[list[dict[str, Any]], list[int]]:
         """The words with the places of their pieces, and the row of ids that the model reads.
 
         Once a word does not fit into the row, it and all later words have no places.
         """
         row, words, full = [self._tokenizer.vocab.bos], [], False
-        for word in self._tokenizer.words(self.text):
-            ids = self._tokenizer.encode(word)
+        for word in self._words():
+            ids = [self._tokenizer.mask] if word == MASK else self._tokenizer.encode(word)
             full = full or len(row) + len(ids) >= self._model.stack.config.max_len
             places = [] if full else [*range(len(row), len(row) + len(ids))]
             words.append({"text": word, "known": ids != [self._tokenizer.unk], "places": places})
@@ -136,7 +144,8 @@ class MaskedWords(ModelWidget):
         """The answer, in the form of the page's own engine (`engine/bert.js`), to be stored."""
         words, row = self._read()
         self.masks = [n for n in self.masks if n < len(words)]  # a new text may be shorter
-        places = [place for n in self.masks for place in words[n]["places"]]
+        hidden = [n for n, word in enumerate(words) if n in self.masks or word["text"] == MASK]
+        places = [place for n in hidden for place in words[n]["places"]]
         seen = torch.tensor([row])
         seen[0, places] = self._tokenizer.mask
         with torch.no_grad(), recorded(self._model) as weights:
@@ -148,7 +157,7 @@ class MaskedWords(ModelWidget):
             self.answer = {
                 "words": words,
                 "row": names,
-                "masks": self.masks,
+                "masks": hidden,
                 "places": places,
                 "shape": list(attention.shape),
                 "size": len(self._tokenizer.vocab),
@@ -176,10 +185,10 @@ class MaskedWords(ModelWidget):
         return f"{self.weights} {self.text} {self.masks}".encode()
 
     def summary(self) -> str:
-        return f"{len(self.answer['words'])} words, {len(self.masks)} hidden"
+        return f"{len(self.answer['words'])} words, {len(self.answer['masks'])} hidden"
 
     def draw(self, figure: Figure) -> None:
-        row, likely = self.answer["row"], self.answer["likely"][:3]
+        row, likely = self.answer["row"], whole_words(self.answer)[:3]
         hidden = {each["place"] for each in self.answer["likely"]}
         shown = ["[MASK]" if place in hidden else name for place, name in enumerate(row)][1:-1]
         sentence = textwrap.shorten(" ".join(shown).replace(" ##", ""), 300)
@@ -202,6 +211,35 @@ class MaskedWords(ModelWidget):
             axis.set_xlim(0, 1.25 * max(one["p"] for one in best))
             axis.set_title(f"instead of {short(each['name'])}", fontsize=9, parse_math=False)
             axis.spines[["top", "right"]].set_visible(False)
+
+
+def whole_words(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The hidden words of an answer: pieces of one word joined, a chance the product of theirs.
+
+    The pieces are guessed apart; the first begins the word, the others go on with `##`.
+    """
+    at, found = {each["place"]: each for each in answer["likely"]}, []
+    for n in answer["masks"]:
+        mine = [at[place] for place in answer["words"][n]["places"]]
+        best = [{"token": "", "p": 1.0}]
+        for nth, each in enumerate(mine if len(mine) > 1 else []):
+            some = [
+                one
+                for one in each["best"]
+                if one["token"].startswith("##") == (nth > 0) and one["token"][0] != "["
+            ]
+            best = [
+                {
+                    "token": word["token"] + one["token"].removeprefix("##"),
+                    "p": word["p"] * one["p"],
+                }
+                for word in best
+                for one in some
+            ]
+            best = sorted(best, key=lambda one: -one["p"])[:KEPT]
+        whole = {"name": answer["words"][n]["text"], "best": best}
+        found += [whole] if len(mine) > 1 else mine
+    return found
 
 
 def counted(names: list[str]) -> list[str]:
