@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt translators address branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt translators vocabularies address branch door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -73,7 +73,10 @@ bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half 
 	@$(PY) -m tools.bert
 
 gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
-	@$(PY) -m tools.gpt
+	@$(PY) -m tools.gpt && $(PY) -m tools.vocabularies
+
+vocabularies: .venv/.test  ## store the vocabularies of the bench for tokenizers
+	@$(PY) -m tools.vocabularies
 
 translators: .venv/.test  ## train the translators of number words that run in the page, in 8 bits: seven minutes on one core
 	@$(PY) -m tools.translators

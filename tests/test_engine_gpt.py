@@ -18,6 +18,7 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.number_words import number_pair
 from attnbook.text.tokenizers import BytePair
 from attnbook.text.vocabulary import Sequences
+from attnbook.web.playground.widget import window_start
 from attnbook.weights.int8 import save_int8
 from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
 from tests.helpers.filters import FILTERS, warped
@@ -112,6 +113,7 @@ CONFIGS = {
     "interleaved": replace(MODERN, rotary_pairing="interleaved", n_kv_heads=3, rotary_base=50.0),
 }
 TEXT = "we are 7 é"
+LONG = "all of it is more than fits into the row: three windows, read one after another"
 WRITTEN = [300, 10, 3, 301]
 QUESTIONS = [
     {"text": TEXT, "written": [], "known": []},  # each goes on from the one before
@@ -121,7 +123,8 @@ QUESTIONS = [
     {"text": "we act", "written": [], "known": "last"},
     {"text": "we act", "written": [], "known": "last"},  # asked again
     {"text": "", "written": [], "known": []},
-    {"text": "all of it is more than fits into the row", "written": [5], "known": []},
+    *[{"text": LONG, "written": [5], "known": known} for known in ("", *["last"] * 5)],
+    {"text": LONG, "written": [5, 6], "known": "last"},
 ]
 
 
@@ -157,17 +160,24 @@ def test_answers(name: str, tmp_path: Path) -> None:
     questions, last = [], []
     for question in QUESTIONS:
         row = (words.encode(question["text"]) or [words.vocab.bos]) + question["written"]
-        known, last = question["known"] and last, row[: config.max_len]
-        questions.append({**question, "known": known})
+        known = question["known"] and last
+        together = [a == b for a, b in zip(known, row, strict=False)]
+        same_ids = min([*together, False].index(False), len(row) - 1)
+        start = window_start(same_ids + 1, 13)
+        last = row[: start + 13]
+        questions.append({**question, "known": known, "same": same_ids, "start": start})
     answers = node("answers", file=file, questions=questions)
     for given, answer in zip(questions, answers, strict=True):
         prompt = words.encode(given["text"]) or [words.vocab.bos]
-        ids = (prompt + given["written"])[:13]
-        assert answer["ids"] == ids and answer["prompt"] == min(len(prompt), 13)
-        assert answer["cut"] == len(prompt + given["written"]) - len(ids)
+        whole = prompt + given["written"]
+        ids = whole[: given["start"] + 13]
+        assert answer["ids"] == ids and answer["prompt"] == min(len(prompt), len(ids))
+        assert answer["rest"] == len(whole) - len(ids)
+        assert (answer["same"], answer["start"]) == (given["same"], given["start"])
         assert "".join(answer["pieces"]) == words.decode(ids)
-        ours, weights, logits = inside(model, ids)
-        start = answer["from"]
+        ours, weights, logits = inside(model, ids[answer["start"] :])
+        start = answer["from"] - answer["start"]
+        assert answer["from"] <= answer["same"]
         same(answer["logits"], logits[start:])
         same(answer["weights"], weights[:, :, start:])
         lengths = array(answer["lengths"])[..., : ours.shape[-1]]
@@ -176,6 +186,9 @@ def test_answers(name: str, tmp_path: Path) -> None:
     assert [answer["from"] for answer in answers[:4]] == [0, n, n + 1, n + 2]
     same_as_before = [a == b for a, b in zip(words.encode(TEXT), other, strict=False)].index(False)
     assert [answer["from"] for answer in answers[4:7]] == [same_as_before, len(other) - 1, 0]
+    starts = [answer["start"] for answer in answers[7:]]
+    assert starts == sorted(starts) and starts[:3] == [0, 6, 12] and answers[-2]["rest"] == 0
+    assert answers[-1]["same"] == len(words.encode(LONG)) + 1
 
 
 # ---- 8 bits

@@ -1,7 +1,9 @@
 """Playground in Python: what it refuses, the answer that it stores, and the weights it sends."""
 
 import json
+import shutil
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,14 @@ from matplotlib.figure import Figure
 
 from attnbook.model.sampling import temperature, top_k, top_p, uniform
 from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.tokenizers import BytePair
 from attnbook.web import MaskedWords, Playground
-from attnbook.weights.int8 import load_int8
+from attnbook.web.playground.widget import window_start
+from attnbook.weights.int8 import load_int8, save_int8
 from tests.helpers.engine import node
 from tests.helpers.filters import FILTERS, warped
 from tests.helpers.tiny_bert import tiny_bert
-from tests.helpers.tiny_gpt import CONFIG, NAME, tiny_gpt
+from tests.helpers.tiny_gpt import CONFIG, NAME, early_gpt, tiny_gpt
 
 TEXT = "We must ask é🥲"
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
@@ -96,12 +100,48 @@ def test_what_stood_at_a_place() -> None:
     assert shown.answer["best"][0]["which"] == int(scores(ids).argmax())
 
 
-def test_a_text_that_is_empty_or_too_long() -> None:
+def test_a_text_that_is_empty_or_longer_than_the_model_reads() -> None:
     empty = widget("").answer
     assert (empty["ids"], empty["names"]) == ([TOKENIZER.vocab.bos], ["<|endoftext|>"])
-    long = widget("peace " * 60, written=[4, 5]).answer
-    whole = len(TOKENIZER.encode("peace " * 60)) + 2
-    assert (len(long["ids"]), long["cut"]) == (CONFIG.max_len, whole - CONFIG.max_len)
+    ids = [*TOKENIZER.encode("peace " * 60), 4, 5]
+    for place in (-1, 3, 40, 41, 60, 61):
+        long = widget("peace " * 60, written=[4, 5], place=place).answer
+        at = place if place >= 0 else len(ids)
+        assert (long["ids"], long["at"]) == (ids, at)
+        assert long["best"][0]["which"] == int(scores(ids[long["start"] : at]).argmax())
+        assert at - CONFIG.max_len <= long["start"] <= max(0, at - CONFIG.max_len // 2 - 1)
+
+
+def test_checkpoints_are_found_beside_the_model(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.safetensors"
+    shutil.copy(tiny_gpt(), whole)
+    assert Playground(TEXT, weights=whole).checkpoints == [{"name": "whole", "step": 0}]
+    shutil.copy(early_gpt(), tmp_path / "whole_step_3.safetensors")
+    early = Playground(TEXT, weights=whole, checkpoint=0)
+    names = [{"name": "whole_step_3", "step": 3}, {"name": "whole", "step": 0}]
+    assert early.checkpoints == names and early.checkpoint == 0
+    model, _ = load_int8(early_gpt(), TransformerDecoder)
+    with torch.no_grad():
+        wanted = model(torch.tensor([TOKENIZER.encode(TEXT)]))[0, -1].argmax()
+    assert early.answer["best"][0]["which"] == wanted
+    early.checkpoint = 1
+    assert early.answer["best"] == widget().answer["best"]
+    assert widget(checkpoints=[early_gpt()]).checkpoint == 1
+    with pytest.raises(ValueError, match=r"checkpoint must be 0\.\.1, not 2"):
+        early.checkpoint = 2
+    with pytest.raises(ValueError, match="checkpoints must be files that say their step"):
+        widget(checkpoints=[tiny_gpt()])
+    other = BytePair.train([TEXT] * 9, 262)
+    model = TransformerDecoder(other.vocab, CONFIG)
+    save_int8(tmp_path / "other.safetensors", model, other, {"step": 1})
+    with pytest.raises(ValueError, match=r"of one model, and other\.safetensors is of another"):
+        widget(checkpoints=[tmp_path / "other.safetensors"], checkpoint=0)
+
+
+def test_a_window_slides_by_half() -> None:
+    starts = [window_start(n, 6) for n in range(1, 14)]
+    assert starts == [0, 0, 0, 0, 0, 0, 3, 3, 3, 6, 6, 6, 9]
+    assert [window_start(n, 1) for n in range(1, 4)] == [0, 1, 2]
 
 
 def test_numbers_are_those_of_the_page() -> None:

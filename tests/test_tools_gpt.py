@@ -1,13 +1,16 @@
 """The stored GPT is what `make gpt` makes: its data, its beginning, its scores, what it wrote."""
 
 import gzip
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
+from attnbook.web.playground.widget import checkpoint_files
 from attnbook.weights import int8
 from attnbook.weights.pretrained import SOTU_GPT, sotu_gpt
 from tools import gpt
@@ -39,11 +42,24 @@ def test_the_file_is_small_and_says_what_made_it() -> None:
     assert SAID["losses"] == sorted(SAID["losses"], reverse=True)
 
 
-def test_it_learnt_from_this_data_by_this_recipe(stored: tuple[TransformerDecoder, Any]) -> None:
+def test_it_learnt_from_this_data_by_this_recipe(
+    stored: tuple[TransformerDecoder, Any], tmp_path: Path
+) -> None:
     assert SAID["data"] == data_hash()
     assert gpt.tokenizer().merges == stored[1].merges
-    losses = gpt.learn(gpt.untrained(), steps=2)
+    keeper = gpt.Keeper(tmp_path / "kept", (2, 0, 1))
+    losses = gpt.learn(gpt.untrained(), steps=2, on_step=[keeper])
     assert losses == pytest.approx(SAID["first_losses"][:2], abs=1e-3)
+    whole, size = tmp_path / "gpt.safetensors", (tmp_path / "kept/0.safetensors").stat().st_size
+    shutil.copy(gpt.PATH, whole)
+    assert [*keeper.store(whole, most=int(3.5 * size))] == [2, 0]  # as many as fit, in this order
+    found = checkpoint_files(whole)
+    assert [step for step, _ in found] == [0, 2, gpt.STEPS]
+    first, merges = int8.load_int8(found[0][1], TransformerDecoder)
+    assert merges.merges == stored[1].merges
+    for name, weight in gpt.untrained().state_dict().items():  # to half a level of 127
+        assert (first.state_dict()[name] - weight).abs().max() <= weight.abs().max() / 250
+    assert [*keeper.store(whole)] == [2, 0, 1] and len(checkpoint_files(whole)) == 4
 
 
 @pytest.mark.full
@@ -64,6 +80,15 @@ def test_it_needs_fewer_bits_than_what_compresses_files() -> None:
     assert TOLD["model"] < 0.9 * min(TOLD[name] for name in (*gpt.PACKERS, "xz_after"))
     assert abs(TOLD["model"] - TOLD["float32"]) < 0.01
     assert TOLD["untrained"] > TOLD["gzip"]
+
+
+def test_the_stored_checkpoints_are_of_this_model_and_few() -> None:
+    files = checkpoint_files(SOTU_GPT)
+    assert sum(path.stat().st_size for _, path in files) <= gpt.MOST_BYTES
+    assert {step for step, _ in files[:-1]} <= {*gpt.CHECKPOINTS}
+    for _, path in files:
+        model, pieces = int8.load_int8(path, TransformerDecoder)
+        assert model.stack.config == gpt.CONFIG and pieces.merges == _stored()[1].merges
 
 
 def test_it_wrote_while_it_learnt(stored: tuple[TransformerDecoder, BytePair]) -> None:

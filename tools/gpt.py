@@ -2,13 +2,15 @@
 
 It reads presidents' speeches on one core for more than half an hour. An interrupted run
 resumes. The metadata of `src/attnbook/weights/gpt.safetensors` hold its settings, its scores, and
-the texts that it generated during training.
+the texts that it generated during training. Beside it stand a few checkpoints of the way there,
+for the slider of the playground: `gpt_step_100.safetensors` and so on.
 """
 
 import bz2
 import gzip
 import json
 import lzma
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -52,6 +54,8 @@ CONFIG = replace(
 OPTIMIZER, RATE = Muon(), StableDecay(0.01, STEPS, warmup=100, decay=STEPS // 2)
 PROMPT, WRITTEN = "My fellow citizens,", 60  # tokens
 SAMPLED = (0, 10, 100, 1000, STEPS // 2, STEPS)  # updates after which the model generates
+CHECKPOINTS = (100, 1000, 0, STEPS // 2)  # the most telling first; as many as fit are stored
+MOST_BYTES = 6_000_000  # of all files, with the trained model's
 PACKERS = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
@@ -116,6 +120,36 @@ class Writer:
         return json.loads(self.path.read_text("utf-8"))
 
 
+class Keeper:
+    """A hook that keeps the model in 8 bits after some steps, in a folder of its own."""
+
+    def __init__(self, folder: Path, steps: Iterable[int] = CHECKPOINTS):
+        self.folder, self.steps = folder, tuple(steps)
+
+    def __call__(self, run: Run) -> None:
+        if run.step in self.steps and isinstance(run.model, TransformerDecoder):
+            said = {"step": run.step, "command": COMMAND}
+            int8.save_int8(self.folder / f"{run.step}.safetensors", run.model, tokenizer(), said)
+
+    def store(self, whole: Path, most: int = MOST_BYTES) -> dict[int, int]:
+        """Copy the checkpoints that fit to where the trained model is; returns step: bytes.
+
+        Args:
+            whole: the trained model's file.
+            most: bytes of all files together.
+        """
+        for old in whole.parent.glob(f"{whole.stem}_step_*.safetensors"):
+            old.unlink()
+        left, stored = most - whole.stat().st_size, dict[int, int]()
+        for step in self.steps:
+            path = self.folder / f"{step}.safetensors"
+            if path.is_file() and path.stat().st_size <= left:
+                shutil.copy(path, whole.with_name(f"{whole.stem}_step_{step}.safetensors"))
+                left -= path.stat().st_size
+                stored[step] = path.stat().st_size
+        return stored
+
+
 def learn(
     model: TransformerDecoder, steps: int = STEPS, on_step: Iterable[Any] = ()
 ) -> list[float]:
@@ -145,9 +179,10 @@ def packed(some: list[str]) -> dict[str, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    model, writer = untrained(), Writer(KEPT / "written.json")
+    model, writer, keeper = untrained(), Writer(KEPT / "written.json"), Keeper(KEPT / "steps")
     clock = Clock(KEPT / "seconds", EVERY)
-    losses = learn(model, on_step=[Checkpoint(KEPT / "run.safetensors", EVERY), clock, writer])
+    checkpoint = Checkpoint(KEPT / "run.safetensors", EVERY)
+    losses = learn(model, on_step=[checkpoint, clock, writer, keeper])
     metadata = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
     int8.save_int8(PATH, model, tokenizer(), metadata)
     rounded, pieces = int8.load_int8(PATH, TransformerDecoder)  # score the stored model
@@ -156,6 +191,7 @@ def main() -> None:
     metadata["bits_per_byte"] = {name: score(one, pieces, held_out) for name, one in models.items()}
     metadata["bits_per_byte"] |= packed(held_out)
     int8.save_int8(PATH, model, tokenizer(), metadata)
+    print("checkpoints:", keeper.store(PATH))
     size = len(gzip.compress(PATH.read_bytes()))
     print(json.dumps(metadata["bits_per_byte"], indent=1), size, "bytes in gzip")
 

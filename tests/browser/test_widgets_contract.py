@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
@@ -26,13 +26,15 @@ from attnbook.web import (
     Quiz,
     RotaryDial,
     SoftmaxTemperature,
+    TokenizerBench,
     Translator,
 )
 from attnbook.weights.int8 import load_int8
 from attnbook.weights.translators import FOLDER
-from tests.browser.widget_pages import follow, render, settle, until
+from attnbook.weights.vocabularies import VOCABULARIES
+from tests.browser.widget_pages import follow, render, settle, until, visible
 from tests.helpers.tiny_bert import NAME, tiny_bert
-from tests.helpers.tiny_gpt import tiny_gpt
+from tests.helpers.tiny_gpt import early_gpt, tiny_gpt
 from tests.helpers.widgets import RUNS, bowls, few_heads, walk
 
 
@@ -397,6 +399,34 @@ def test_masked_words_keep_the_contract(browser: Browser, attached: bool) -> Non
 
 
 @pytest.mark.parametrize("attached", [True, False])
+def test_tokenizers_keep_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    errors = start(page, TokenizerBench("the cat, the hat", name="kept"), attached)
+    page.get_by_text("Next: a + t, 2 times.").wait_for()
+    assert page.evaluate("sent") == []  # no vocabulary before it is asked for
+    page.get_by_role("button", name="Next", exact=True).first.click()
+    page.get_by_text("Merge 1: a + t became at, 2 times.").wait_for()
+    page.get_by_role("checkbox").click()
+    page.locator("textarea").fill("the cat, the hat: ".strip() * 2)
+    page.get_by_role("button", name="Cut words").click()
+    traits = "['view', 'apart', 'merges', 'word', 'step'].map(model.get)"
+    assert page.evaluate(f"[...{traits}, unsaved.size]") == ["cut", False, 1, 0, 0, 0]
+    page.wait_for_function("sent.length === 3")
+    assert page.evaluate("sent.map(({ weights }) => weights)") == list(VOCABULARIES)
+    for each in VOCABULARIES:
+        file = encoded((FOLDER / f"{each}.safetensors").read_bytes())
+        page.evaluate("([n, t]) => model.message({ weights: n }, [bytes(t)])", [each, file])
+    page.get_by_role("button", name="hat:the").click()
+    page.evaluate("model.fromKernel('step', 2), model.fromKernel('unfolded', true)")
+    page.get_by_text("learnt as number").first.wait_for()
+    assert page.get_by_text("def by_rank").is_visible()
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate(traits) == ["learn", True, 0, 0, 0]
+    page.get_by_text("Next: a + t, 2 times.").wait_for()
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
 def test_translator_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
     errors = start(page, Translator(["one_vector", "dot"], 42, name="kept"), attached)
@@ -447,7 +477,8 @@ def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None
     assert page.evaluate("model.get('written')[0]") == first.answer["drawn"]["which"]
     page.get_by_role("combobox", name="pace").select_option("as fast as it can")
     page.get_by_role("button", name="Write", exact=True).click()
-    page.get_by_text("tokens are the most that the model reads").wait_for()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    page.get_by_role("button", name="Write", exact=True).wait_for()
     page.wait_for_function("!unsaved.size")  # said once, at the end
     page.get_by_role("button", name="Back", exact=True).click()
     page.get_by_text("Filters", exact=True).click()
@@ -460,6 +491,38 @@ def test_playground_keeps_the_contract(browser: Browser, attached: bool) -> None
     settle(page, 2)
     sent = page.evaluate("['text', 'written', 'top_k', 'unfolded', 'seed'].map(model.get)")
     assert sent == ["We must", [], 0, [], 0]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_checkpoints_keep_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    given: dict[str, Any] = {"weights": tiny_gpt(), "checkpoints": [early_gpt()]}
+    errors = start(page, Playground("We must", name="kept", **given), attached)
+    page.wait_for_function("sent.length")
+    give = "([name, text]) => model.message({ weights: name }, [bytes(text)])"
+    best = page.locator(".attn-take .attn-label").first
+    for n, file in ((1, tiny_gpt()), (0, early_gpt()), (1, tiny_gpt())):
+        said = page.get_by_text("The model after 3 of 0 steps of its training.")
+        slider = page.get_by_role("slider", name="training")
+        if n != page.evaluate("model.get('checkpoint')"):
+            slider.press("ArrowLeft" if n == 0 else "ArrowRight")
+            assert page.evaluate("[model.get('checkpoint'), unsaved.size]") == [n, 0]
+            assert page.locator("textarea").is_disabled()
+        page.evaluate(give, [file.stem, encoded(file.read_bytes())])
+        page.locator("textarea:not([disabled])").wait_for()
+        wanted = Playground("We must", checkpoint=n, **given).answer["best"][0]["name"]
+        expect(best).to_have_text(visible(wanted))
+        assert said.is_visible() == (n == 0)
+    asked = [each["weights"] for each in page.evaluate("sent")]
+    assert asked == ["tiny_gpt", "early", "tiny_gpt"]  # each when it is chosen
+    page.evaluate("model.fromKernel('checkpoint', 0)")
+    page.evaluate(give, ["early", encoded(early_gpt().read_bytes())])
+    page.locator("textarea:not([disabled])").wait_for()
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.get_by_role("button", name="Stop", exact=True).wait_for()
+    slider.press("ArrowRight")
+    page.get_by_role("button", name="Write", exact=True).wait_for()
     finish(page, errors)
 
 

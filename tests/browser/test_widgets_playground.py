@@ -150,6 +150,24 @@ def test_filters_cut(open_page: Callable[..., Page], where: dict[str, Any]) -> N
     assert pin == pytest.approx(100 * shown.answer["number"])
 
 
+def test_names_in_the_strip_do_not_collide(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=390)
+    view = widget(page, 0)
+    view.get_by_text("Filters", exact=True).click()
+    script = """(strip) => [...strip.children].filter((e) => e.textContent).map((part) => {
+      const [name, own, all] = [part.firstChild, part, strip].map((e) => e.getBoundingClientRect());
+      const seen = name.top < all.bottom - 1;
+      return [seen, name.left >= own.left - 0.5 && name.right <= own.right + 0.5];
+    })"""
+    names = []
+    for k in ("2", "4", "7", "17"):  # steps: 3, 5, 10, all
+        view.get_by_role("slider", name="top-k").fill(k)
+        settle(page)
+        names += view.locator(".attn-strip").evaluate(script)
+    assert all(inside for seen, inside in names if seen)
+    assert 3 < sum(seen for seen, _ in names) < len(names)  # some do not fit, and hide
+
+
 def test_what_stood_there_and_a_branch(open_page: Callable[..., Page]) -> None:
     page = open_page()
     view = widget(page, 0)
@@ -191,27 +209,58 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     text.fill("People é🥲")
     shows(view, playground("People é🥲"))
     view.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    page.evaluate("let last = 0; void (Math.random = () => ((last += 0.123456)))")
     text.press("Enter")
-    most = CONFIG.max_len
-    expect(view.get_by_text(f"{most} tokens are the most that the model reads")).to_be_visible()
-    n = len(TOKENIZER.encode("People é🥲"))
-    ids = drawn_ids_of("People é🥲", most - n)
-    shows(view, playground("People é🥲", written=ids))
-    for name in ("Write", "Step"):
-        expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
-    view.get_by_role("button", name="Back", exact=True).click()
-    expect(view.get_by_role("button", name="Write", exact=True)).to_be_enabled()
-    text.fill("peace " * 60)
-    expect(view.get_by_text("Not read: the last")).to_be_visible()
+    most, n = 4 * CONFIG.max_len, len(TOKENIZER.encode("People é🥲"))
+    ids = drawn_ids_of("People é🥲", most - n, seed=123_456)  # beyond one window
+    assert len(ids) > CONFIG.max_len
+    again = view.get_by_role("button", name="Again with number 123456")
+    expect(again).to_be_enabled()
+    shows(view, playground("People é🥲", written=ids, seed=123_456))
+    if len(ids) == most - n:
+        expect(view.get_by_text(f"A text of {most} tokens is the longest")).to_be_visible()
+        for name in ("Write", "Step"):
+            expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    expect(view.get_by_text("its window has slid on")).to_be_visible()
+    gone = playground("People é🥲", written=ids).answer["start"]
+    expect(view.locator(".attn-gone")).to_have_count(gone)
+    again.click()  # takes back what was written, and writes the same
+    expect(view.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
+    shows(view, playground("People é🥲", written=ids, seed=123_456))
     text.fill("")
     shows(view, playground(""))
     assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
 
 
-def drawn_ids_of(text: str, n: int) -> list[int]:
+def test_each_write_takes_a_new_number(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    write, back = (view.get_by_role("button", name=name, exact=True) for name in ("Write", "Back"))
+    tokens, found = view.locator(".attn-tok:not(.attn-next)"), []
+    for n in (1, 2):
+        page.evaluate("(x) => void (Math.random = () => x)", 0.3 * n)
+        write.click()
+        expect(tokens.nth(len(TOKENIZER.encode(TEXT)) + 5)).to_be_visible()
+        view.get_by_role("button", name="Stop", exact=True).click()
+        again = view.get_by_role("button", name=f"Again with number {300_000 * n}")
+        expect(again).to_be_enabled()
+        found.append(tokens.all_text_contents()[: len(TOKENIZER.encode(TEXT)) + 5])
+        link = copied(view)
+        while back.get_attribute("aria-disabled") != "true":
+            back.click()
+            settle(page)
+    assert found[0] != found[1]
+    other = widget(open_page(link), 0)
+    expect(other.get_by_role("button", name="Again with number 600000")).to_be_enabled()
+    shown = other.locator(".attn-tok:not(.attn-next)").all_text_contents()
+    assert shown[: len(found[1])] == found[1]
+
+
+def drawn_ids_of(text: str, n: int, **options: Any) -> list[int]:
     ids: list[int] = []
     for _ in range(n):
-        ids.append(playground(text, written=ids).answer["drawn"]["which"])
+        ids.append(playground(text, written=ids, **options).answer["drawn"]["which"])
         if ids[-1] == TOKENIZER.vocab.eos:
             break
     return ids
@@ -342,6 +391,7 @@ def test_the_page_stays_smooth_while_it_writes(open_page: Callable[..., Page]) -
     bar = view.locator(".attn-take").first.element_handle()
     view.get_by_role("combobox", name="pace").select_option("as fast as it can")
     view.get_by_role("button", name="Write", exact=True).click()
-    expect(view.get_by_text(re.compile("tokens are the most|The text ends"))).to_be_visible()
+    expect(view.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
     for handle in (first, bar):
         assert handle.evaluate("(e) => e.isConnected")

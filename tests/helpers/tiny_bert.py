@@ -27,7 +27,9 @@ def tiny_bert() -> Path:
     return kept(Bert(tokenizer.vocab, CONFIG), tokenizer, NAME, 0.3)
 
 
-def kept(model: Bert | TransformerDecoder, tokenizer: Any, name: str, std: float) -> Path:
+def kept(
+    model: Bert | TransformerDecoder, tokenizer: Any, name: str, std: float, **more: Any
+) -> Path:
     """A file with the model with random weights; it is deleted when Python ends."""
     folder = TemporaryDirectory()
     atexit.register(folder.cleanup)
@@ -36,5 +38,5 @@ def kept(model: Bert | TransformerDecoder, tokenizer: Any, name: str, std: float
         norm = "norm" in path and path.endswith("weight")
         torch.nn.init.normal_(parameter, float(norm), std, generator=generator)
     file = Path(folder.name) / f"{name}.safetensors"
-    save_int8(file, model, tokenizer)
+    save_int8(file, model, tokenizer, more)
     return file

@@ -30,3 +30,10 @@ def tiny_gpt() -> Path:
     """The file; it knows the words of `WORDS` and, of others, the bytes."""
     tokenizer = BytePair.train([WORDS] * 2, 300)
     return kept(TransformerDecoder(tokenizer.vocab, CONFIG), tokenizer, NAME, 0.4)
+
+
+@cache
+def early_gpt() -> Path:
+    """A file with other weights, as after 3 steps."""
+    tokenizer = BytePair.train([WORDS] * 2, 300)
+    return kept(TransformerDecoder(tokenizer.vocab, CONFIG), tokenizer, "early", 0.2, step=3)

@@ -25,6 +25,7 @@ from attnbook.web import (
     RotaryDial,
     SoftmaxTemperature,
     Step,
+    TokenizerBench,
     TransformerMap,
     Translator,
 )
@@ -118,6 +119,7 @@ def each() -> list[Any]:
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),
+        TokenizerBench("We wash our cats", title="The finding"),
         TransformerMap({"add": walk()}, title="The finding"),
         Translator(title="The finding"),
     ]

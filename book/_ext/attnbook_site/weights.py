@@ -38,8 +38,11 @@ def check(
 ) -> None:
     """Warn about weights that a widget of the page needs and the site does not have."""
     for view in doctree.findall(WidgetView) if doctree else ():
-        wanted = view.stored.record["state"].get("weights") or []
-        for name in [wanted] if isinstance(wanted, str) else wanted:
+        state = view.stored.record["state"]
+        wanted = state.get("weights") or []
+        wanted = [wanted] if isinstance(wanted, str) else wanted
+        early = [each["name"] for each in state.get("checkpoints", [])]
+        for name in dict.fromkeys([*wanted, *early]):
             if (Path(app.config.attnbook_weights) / f"{name}.safetensors").is_file():
                 continue
             LOGGER.warning(

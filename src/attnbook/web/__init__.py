@@ -18,6 +18,7 @@ from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import Question, Quiz
 from attnbook.web.rotary_dial.widget import RotaryDial
 from attnbook.web.softmax_temperature.widget import SoftmaxTemperature
+from attnbook.web.tokenizer_bench.widget import TokenizerBench
 from attnbook.web.transformer_map.widget import TransformerMap
 from attnbook.web.translator.widget import Translator
 
@@ -40,6 +41,7 @@ __all__ = [
     "RotaryDial",
     "SoftmaxTemperature",
     "Step",
+    "TokenizerBench",
     "TransformerMap",
     "Translator",
     "check_yourself",

@@ -19,6 +19,11 @@ def _model(path: Path, changed: int, kind: Any) -> tuple[Any, Any]:
     return load_int8(path, kind)
 
 
+def load_model(path: Path, kind: Any) -> tuple[Any, Any]:
+    """Model and tokenizer of a file, read anew when the file has changed."""
+    return _model(path, path.stat().st_mtime_ns, kind)
+
+
 class ModelWidget(Widget):
     """A widget whose model runs in the page, in a worker that reads the weights. A kernel sends the
     weights, or the site has them in a file. A notebook stores only the current answer."""
@@ -31,8 +36,7 @@ class ModelWidget(Widget):
         named = isinstance(weights, str) and not weights.endswith(".safetensors")
         self._path = FOLDER / f"{weights}.safetensors" if named else Path(weights)
         try:
-            changed = self._path.stat().st_mtime_ns
-            self._model, self._tokenizer = _model(self._path, changed, self.kind)
+            self._model, self._tokenizer = load_model(self._path, self.kind)
         except (OSError, ValueError) as error:
             raise WidgetError(
                 f"weights must name a file of save_int8, not {weights!r}: {error}"

@@ -2,6 +2,7 @@
 
 from attnbook.text.tokenizers.bytepair import BytePair, stream, whole_words
 from attnbook.text.tokenizers.characters import Characters
+from attnbook.text.tokenizers.plain import by_longest, by_rank, joined, learn_merges
 from attnbook.text.tokenizers.wordpiece import LONGEST, MORE, SPECIAL, WordPiece
 
 __all__ = [
@@ -11,6 +12,10 @@ __all__ = [
     "BytePair",
     "Characters",
     "WordPiece",
+    "by_longest",
+    "by_rank",
+    "joined",
+    "learn_merges",
     "stream",
     "whole_words",
 ]

@@ -1,5 +1,6 @@
 // Byte-level BPE: a text to words, words to bytes, and of neighbours the pair that was merged first in training, again
 // and again, as GPT-2 does it (Sennrich et al. 2016; Radford et al. 2019).
+import { Heap } from "./heap.js";
 
 // A shortened word, letters, digits or other signs, each with one space before it, or spaces.
 const SPLIT = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
@@ -7,52 +8,89 @@ const SPLIT = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White
 // The same, but each digit stands alone.
 const DIGITS = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+|\\p{N}| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
   + "|\\p{White_Space}+(?![^\\p{White_Space}\\p{N}])|\\p{White_Space}+", "gu");
+export const splitWords = (text) => text.match(SPLIT) ?? [];
 
 // The bytes in the order of their ids: those that print, then the others, which are written as the letters from 256 on.
 const prints = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
 const EVERY = Array.from({ length: 256 }, (_, byte) => byte), HIDDEN = EVERY.filter((byte) => !prints(byte));
 const BYTES = [...EVERY.filter(prints), ...HIDDEN];
 const letter = (byte) => String.fromCharCode(prints(byte) ? byte : 256 + HIDDEN.indexOf(byte));
+export const LETTERS = BYTES.map(letter); // by their ids
+export const FIRST = EVERY.map((byte) => BYTES.indexOf(byte)); // the ids of bytes
+const CODES = new Map(LETTERS.map((name, id) => [name, BYTES[id]]));
+const encoder = new TextEncoder();
+export const idsOfBytes = (text) => Array.from(encoder.encode(text), (byte) => FIRST[byte]);
+
+// What each token adds to the text, of the tokens' bytes: a character comes with the last of its bytes.
+function decoded(some) {
+  const reader = new TextDecoder("utf-8", { ignoreBOM: true });
+  return some.map((bytes, n) => reader.decode(bytes, { stream: n + 1 < some.length }));
+}
+// A token that is written in those letters: bytes that are no text by their numbers.
+const bytesOf = (token) => Uint8Array.from(token, (name) => CODES.get(name));
+export function readable(token) {
+  const bytes = bytesOf(token), [text] = decoded([bytes]);
+  if (!text.includes("\uFFFD")) return text;
+  return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+}
+
+// What `cut` makes of each word, kept; `fresh` counts the words that were cut.
+export function remembered(cut, most = 50_000) {
+  const known = new Map();
+  function ask(word) {
+    if (known.has(word)) return known.get(word);
+    if (known.size >= most) known.clear();
+    const found = cut(word);
+    ask.fresh += 1;
+    known.set(word, found);
+    return found;
+  }
+  return Object.assign(ask, { fresh: 0 });
+}
+
+const PLACES = 2 ** 22; // more than a word has bytes
 
 // `merges`: pairs "a b" in those letters, the first learnt first. `order`: all tokens by their ids, which may lack a
 // byte: it is dropped from every text; without an order the bytes come first, then what merges make, then special
 // tokens. `digits`: whether each digit is a word of its own.
 export function bytePair(merges, special, { order, digits = false } = {}) {
-  const letters = EVERY.map(letter), codes = new Map(letters.map((name, byte) => [name, byte]));
-  const made = merges.map((pair) => pair.replace(" ", ""));
-  const tokens = order ?? [...new Set([...BYTES.map(letter), ...made, ...special])]; // two pairs can make the same
-  const ids = new Map(tokens.map((name, id) => [name, id])), ranks = new Map(merges.map((pair, rank) => [pair, rank]));
-  const known = new Map(), encoder = new TextEncoder(), split = digits ? DIGITS : SPLIT;
+  const pairs = merges.map((pair) => pair.split(" ")), made = pairs.map(([a, b]) => a + b);
+  const tokens = order ?? [...new Set([...LETTERS, ...made, ...special])]; // two pairs can make the same
+  const ids = new Map(tokens.map((name, id) => [name, id])), size = tokens.length;
+  const ranks = new Map(pairs.map(([a, b], rank) => [ids.get(a) * size + ids.get(b), rank]));
+  const first = EVERY.map((byte) => ids.get(letter(byte))), split = digits ? DIGITS : SPLIT;
+  const makes = made.map((name) => ids.get(name)), rankOf = (a, b) => ranks.get(a * size + b);
+  const isSpecial = new Set(special);
 
-  function pieces(word) {
-    const parts = Array.from(encoder.encode(word), (byte) => letters[byte]).filter((name) => ids.has(name));
-    for (;;) {
-      let best = Infinity, at;
-      for (let n = 0; n + 1 < parts.length; n++) {
-        const rank = ranks.get(`${parts[n]} ${parts[n + 1]}`) ?? Infinity;
-        if (rank < best) [best, at] = [rank, n];
-      }
-      if (best === Infinity) return parts.map((part) => ids.get(part));
-      parts.splice(at, 2, made[best]);
+  // The ids of a word. `told` gets each merge: its rank, the place of the piece that grows and of the one that goes.
+  function cut(word, told) {
+    const row = Array.from(encoder.encode(word), (byte) => first[byte]).filter((id) => id !== undefined);
+    const n = row.length, heap = new Heap();
+    const after = row.map((_, i) => i + 1), before = row.map((_, i) => i - 1);
+    const look = (i) => {
+      const rank = i >= 0 && after[i] < n ? rankOf(row[i], row[after[i]]) : undefined;
+      if (rank !== undefined) heap.push(rank * PLACES + i);
+    };
+    row.forEach((_, i) => look(i));
+    while (heap.size) {
+      const best = heap.pop(), i = best % PLACES, rank = (best - i) / PLACES, j = after[i];
+      if (j >= n || rankOf(row[i], row[j]) !== rank) continue; // one of the two has been merged since
+      row[i] = makes[rank];
+      row[j] = -1;
+      after[i] = after[j];
+      if (after[i] < n) before[after[i]] = i;
+      told?.push({ rank, at: i, gone: j });
+      look(before[i]);
+      look(i);
     }
+    return row.filter((id) => id >= 0);
   }
-  function encode(text) {
-    return (text.match(split) ?? []).flatMap((word) => {
-      if (!known.has(word)) known.set(word, pieces(word));
-      return known.get(word);
-    });
-  }
+  const pieces = remembered(cut), encode = (text) => (text.match(split) ?? []).flatMap(pieces);
 
-  // What each token adds to the text: a character comes with the last of its bytes, a special token adds nothing.
-  const bytes = (id) => Uint8Array.from(special.includes(tokens[id]) ? "" : tokens[id], (name) => codes.get(name));
-  function written(some) {
-    const reader = new TextDecoder("utf-8", { ignoreBOM: true });
-    return some.map((id, n) => reader.decode(bytes(id), { stream: n + 1 < some.length }));
-  }
+  // A special token adds nothing.
+  const written = (some) => decoded(some.map((id) => bytesOf(isSpecial.has(tokens[id]) ? "" : tokens[id])));
   const decode = (some) => written(some).join("");
-
-  // A token alone: bytes that are no text by their numbers, a special one by its name.
-  const named = (id) => (special.includes(tokens[id]) ? tokens[id] : decode([id]).includes("\uFFFD")
-    ? Array.from(bytes(id), (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("") : decode([id]));
-  return { tokens, names: tokens.map((_, id) => named(id)), encode, written, decode };
+  const named = (id) => (isSpecial.has(tokens[id]) ? tokens[id] : readable(tokens[id]));
+  return { tokens, get names() { return tokens.map((_, id) => named(id)); }, named, encode, written, decode,
+    cut, pieces, rankOf, makes };
 }

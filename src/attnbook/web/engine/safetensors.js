@@ -5,6 +5,8 @@ const SCALE = ".scale";
 const READERS = {
   F32: (bytes) => new Float32Array(bytes),
   I8: (bytes) => new Float32Array(new Int8Array(bytes)),
+  U8: (bytes) => new Uint8Array(bytes),
+  U16: (bytes) => new Uint16Array(bytes),
 };
 
 // An ArrayBuffer to { metadata, parameters }: texts by their name, tensors by theirs, 8 bits already multiplied out.

@@ -55,11 +55,12 @@ function lengthBars(lengths) {
 
 // Fills a layer's panel with its head number `head`, whose weights at the place `at` these are.
 function drawOpened(panel, weights, lengths, name, at, layer, head) {
+  const start = at + 1 - weights.length, seen = (n) => name(start + n);
   const best = largest(weights, SAID).flatMap((n, i) =>
-    [i ? " · " : "", token(name(n)), " ", h("b", {}, format(weights[n]))]);
+    [i ? " · " : "", token(seen(n)), " ", h("b", {}, format(weights[n]))]);
   panel.replaceChildren(
     h("p", {}, `Layer ${layer + 1}, head ${head + 1}: `, token(name(at)), " looks at ", ...best),
-    h("p", { className: "attn-seens" }, ...seenWords(weights, Math.max(0, at + 1 - 2 * MOST), name)),
+    h("p", { className: "attn-seens" }, ...seenWords(weights, Math.max(0, weights.length - 2 * MOST), seen)),
     h("p", { className: "attn-legend" }, `Lengths of vectors in layer ${layer + 1}`), lengthBars(lengths));
 }
 
@@ -87,7 +88,7 @@ export function makeInside(layers, heads, open) {
         const n = l * heads + k, [best] = largest(looked(row, at, n), 1);
         paintMap(canvas, headMap(row, at, n, MOST), colours);
         button.setAttribute("aria-pressed", n === chosen);
-        button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${name(best)}`);
+        button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${name(row.places[at].start + best)}`);
       });
       panel.hidden = Math.floor(chosen / heads) !== l;
       if (panel.hidden) return;

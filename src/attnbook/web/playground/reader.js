@@ -3,21 +3,28 @@ import { visible } from "../shared/math.js";
 import { merged, outlook } from "./row.js";
 
 const BRANCHES = 4; // that are kept
+const WINDOWS = 4; // of the model, that a text has at most
 
 export class Reader {
   // `changed` is called when the model has answered.
   constructor(model, changed) {
-    const { ids, pieces, prompt, cut, names } = (this.stored = model.get("answer"));
+    const { ids, pieces, prompt, start, names } = (this.stored = model.get("answer"));
     this.model = model;
     this.changed = changed;
-    this.row = { ids, pieces, prompt, cut, places: [] };
+    this.row = { ids, pieces, prompt, start, places: [] };
     this.names = Object.fromEntries(ids.map((id, n) => [id, names[n]])); // of tokens
     this.engine = this.config = this.end = undefined; // of the model, once it is there
     this.asked = this.pending = undefined;
+    this.known = false; // whether the row is what this model has read
   }
 
   open(engine, { config, end, tokens }) {
     Object.assign(this, { engine, config, end, names: tokens });
+  }
+  // What another model has read stays until the next one has.
+  close() {
+    this.engine = this.asked = this.pending = undefined;
+    this.known = false;
   }
 
   // Whether the model has read the text, and whether the text has no room for another token.
@@ -25,7 +32,10 @@ export class Reader {
     return this.row.places.length > 0;
   }
   get full() {
-    return this.row.ids.length >= (this.config?.max_len ?? 0);
+    return this.row.ids.length >= this.most;
+  }
+  get most() {
+    return WINDOWS * (this.config?.max_len ?? 0);
   }
 
   // Asks the model about the present text, if that has changed; true when the answer has come.
@@ -33,15 +43,19 @@ export class Reader {
     const text = this.model.get("text"), written = this.model.get("written"), key = JSON.stringify([text, written]);
     if (!this.engine || key === this.asked) return this.pending;
     this.asked = key;
-    const known = this.live ? this.row.ids : [];
-    this.pending = this.engine.newest("answer", { text, written, known }).then((found) => {
-      if (found) {
-        this.row = merged(this.row, found);
-        this.changed();
-      }
-      return true;
-    }, () => { this.asked = ""; }); // the status says why
+    this.pending = this.read(text, written).then(() => true, () => { this.asked = ""; }); // the status says why
     return this.pending;
+  }
+  // One window after another, until the model has read the whole row, or is asked about another one.
+  async read(text, written) {
+    const { engine } = this;
+    for (let found = { rest: 1 }; found?.rest > 0;) {
+      found = await engine.newest("answer", { text, written, known: this.known ? this.row.ids : [] });
+      if (!found || this.engine !== engine) return;
+      this.known = true;
+      this.row = merged(this.row, found);
+      this.changed();
+    }
   }
 
   // What could stand at a place.

@@ -11,18 +11,18 @@ export const stepOf = (k) => { // the next one that it has
 };
 export const LAST_STEP = K.length - 1;
 
-// The row that was there with what an answer says of places from `from` on: of each its token's scores for the next
-// one, its weights [layer head key], and lengths [layer part].
-export function merged(row, { from, logits, weights, lengths, ...said }) {
+// The row that was there with what an answer says of places behind the first `same`: of each its token's scores for the
+// next one, its weights [layer head key] with the first token that it sees, and lengths [layer part].
+export function merged(row, { from, same, logits, weights, lengths, ...said }) {
   const { data, shape: [layers, heads, n, m] } = weights, size = logits.shape[1], parts = lengths.shape[2];
-  const every = layers * heads, places = row.places.slice(0, from);
-  for (let i = 0; i < n; i++) {
-    const keys = from + i + 1, own = new Float32Array(every * keys), long = new Float32Array(layers * parts);
+  const every = layers * heads, places = row.places.slice(0, same);
+  for (let i = same - from; i < n; i++) {
+    const keys = from + i + 1 - said.start, own = new Float32Array(every * keys), long = new Float32Array(layers * parts);
     for (let h = 0; h < every; h++) own.set(data.subarray((h * n + i) * m, (h * n + i) * m + keys), h * keys);
     for (let l = 0; l < layers; l++) {
       long.set(lengths.data.subarray((l * n + i) * parts, (l * n + i + 1) * parts), l * parts);
     }
-    places.push({ logits: logits.data.slice(i * size, (i + 1) * size), weights: own, lengths: long });
+    places.push({ logits: logits.data.slice(i * size, (i + 1) * size), weights: own, lengths: long, start: said.start });
   }
   return { ...said, places };
 }
@@ -60,10 +60,14 @@ export function branch({ ids, pieces, prompt }, text, at, id) {
   return { text: pieces.slice(0, at).join(""), written: [id] };
 }
 
-// The weights of a head at a place, and the map of a head's weights: of the last `most` places up to it, row by row.
-export const looked = (row, at, head) => row.places[at].weights.subarray(head * (at + 1), (head + 1) * (at + 1));
+// The weights of a head at a place, from the first token of its window on; and the map of a head's weights: of the last
+// `most` places up to it, row by row.
+export function looked(row, at, head) {
+  const { weights, start } = row.places[at], keys = at + 1 - start;
+  return weights.subarray(head * keys, (head + 1) * keys);
+}
 export function headMap(row, at, head, most) {
-  const size = Math.min(at + 1, most), first = at + 1 - size, map = new Float32Array(size * size);
-  for (let i = 0; i < size; i++) map.set(looked(row, first + i, head).subarray(first), i * size);
+  const size = Math.min(at + 1 - row.places[at].start, most), first = at + 1 - size, map = new Float32Array(size * size);
+  for (let i = 0; i < size; i++) map.set(looked(row, first + i, head).subarray(first - row.places[first + i].start), i * size);
   return { size, map };
 }

@@ -37,7 +37,8 @@ export function makeText(choose) {
   node.addEventListener("focusin", ({ target }) => all().forEach((each) => (each.tabIndex = each === target ? 0 : -1)));
 
   // `at` is the place on view; behind the row it is the place of the next token. `bits` say how surprising tokens are.
-  function draw({ ids, pieces, prompt }, names, at, bits) {
+  // What predicts there saw no token before `start`.
+  function draw({ ids, pieces, prompt }, names, at, bits, start) {
     const shown = (id, n) => pieces[n] || (names[id].startsWith("\\x") ? "·" : names[id]);
     fill(list, ids, (id, n) => [id, pieces[n], n < prompt], (id, n) => {
       const text = shown(id, n).replace(/\n/g, "↵"), look = n < prompt ? "attn-tok attn-given" : "attn-tok";
@@ -49,6 +50,7 @@ export function makeText(choose) {
     buttons.forEach((button, n) => {
       const pressed = n === Math.min(at, ids.length);
       if (button.pressed !== pressed) button.setAttribute("aria-pressed", (button.pressed = pressed));
+      if (button.gone !== n < start) button.classList.toggle("attn-gone", (button.gone = n < start));
       const level = Math.min(1, (bits?.[n - 1] ?? 0) / MOST_BITS);
       if (button.level !== level) button.style.setProperty("--level", (button.level = level));
     });

@@ -1,30 +1,27 @@
 // Playground: a GPT in the page. It says what could come next, filters cut that, and a number picks from the rest.
 import { makeFilters } from "./filters.js";
-import { makeEffects, makeFolds, packFolds, unpackFolds } from "./folds.js";
+import { makeCheckpoints } from "./checkpoints.js";
+import { makeEffects, makeFolds } from "./folds.js";
 import { makeInside, makePlaces } from "./inside.js";
 import { Branches, Reader } from "./reader.js";
 import { branch, surprises } from "./row.js";
+import { LEAD, LETTERS, NUMBERS, PACES, readState, traitsOf } from "./state.js";
 import { makeBars, makeDraw, makeText } from "./view.js";
 import { share, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
 import { button, disable, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "../shared/ui.js";
 
-const LETTERS = 500; // of a prompt
-const PACES = [["4 tokens a second", 4], ["15 a second", 15], ["as fast as it can", Infinity]];
-const NUMBERS = ["temperature", "top_k", "top_p", "min_p", "seed", "place", "head"];
-const LEAD = "Begin a text. The model says what could come next; a random number picks one. "
-  + "Press any token to see what else could have stood there, and any bar to take that instead.";
-
 class Playground {
   constructor(model, el) {
     this.model = model;
     this.writing = false;
+    this.begun = 0; // tokens that were written before the last Write
     this.branches = new Branches();
     this.ask = onceAFrame(() => keepFocus(this.root, () => this.draw(), this.go));
     this.reader = new Reader(model, this.ask);
     this.makeControls();
     this.makeParts();
-    this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
+    this.state = stateControls(el, model.get("name"), () => readState(model, this.begun), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
   }
 
@@ -40,6 +37,7 @@ class Playground {
       },
     });
     this.go = button("Write", () => (this.writing ? this.halt() : this.write()), "attn-go");
+    this.again = button("Again", () => this.write(true));
     this.one = button("Step", () => this.step());
     this.back = button("Back", () => this.undo());
     this.pace = select("pace", PACES.map(([name]) => name), () => {});
@@ -49,6 +47,7 @@ class Playground {
       oninput: ({ target }) => {
         if (target.value !== "" && target.checkValidity()) put(model, { seed: Number(target.value) });
       } });
+    this.training = makeCheckpoints(model.get("checkpoints"), (checkpoint) => put(model, { checkpoint }));
     this.filters = makeFilters((traits) => put(model, traits));
   }
 
@@ -74,7 +73,8 @@ class Playground {
   layOut(title) {
     return h("div", { className: "attn attn-playground", role: "group", "aria-label": title || "Playground" },
       ...(title ? [h("p", { className: "attn-title" }, title)] : []), h("p", { className: "attn-lead" }, LEAD),
-      this.text, h("div", { className: "attn-row attn-act" }, this.go, this.one, this.back, this.pace.node),
+      this.text, h("div", { className: "attn-row attn-act" }, this.go, this.one, this.back, this.again,
+        this.pace.node), this.training.node,
       this.tokens.node, this.tried, this.note, this.status, this.could, this.bars.node, this.fell.node,
       ...this.folds.nodes, this.heard, this.state.bar);
   }
@@ -93,9 +93,15 @@ class Playground {
     if (save) this.heard.textContent = `${visible(drawn.name)}, ${share(drawn.p)}`;
     if (drawn.which === reader.end) this.halt();
   }
-  async write() {
-    if (this.writing || !this.reader.engine) return;
+  // Writes on with a new random number; or `again` with the last one, from where it began then.
+  async write(again = false) {
+    const { model, reader } = this, written = model.get("written");
+    if (this.writing || !reader.engine) return;
     this.writing = true;
+    if (again) model.set("written", written.slice(0, this.begun));
+    else model.set("seed", Math.floor(1e6 * Math.random()));
+    this.begun = model.get("written").length;
+    await reader.ask();
     this.draw();
     try {
       while (this.writing && !this.reader.full) {
@@ -122,6 +128,7 @@ class Playground {
     const { value } = this.text;
     this.halt();
     this.branches.clear();
+    this.begun = 0;
     put(this.model, { text: value.toWellFormed?.() ?? value, written: [], place: -1 });
   }
   undo() {
@@ -143,32 +150,24 @@ class Playground {
     this.branches.take(left);
     put(this.model, { text: left.text, written: left.written, place: -1 });
   }
-  read() {
-    const { model } = this, written = model.get("written");
-    const numbers = Object.fromEntries(NUMBERS.map((name) => [name, [Number(model.get(name))]]));
-    return { text: [model.get("text")], written: written.length ? written : [-1], ...numbers,
-      unfolded: [packFolds(model.get("unfolded"))] };
-  }
   restore(given) {
-    const [t, k, p, m, seed, place, head] = NUMBERS.map((name) => given[name][0]);
-    const whole = (x, low, high = Infinity) => within(Math.trunc(x), low, high);
-    const { size, layers, heads } = this.reader.stored;
     this.halt();
     this.branches.clear();
-    put(this.model, {
-      text: given.text[0].slice(0, LETTERS).replace(/[\ud800-\udbff]$/, ""),
-      written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < size),
-      temperature: Math.max(0, t), top_k: whole(k, 0), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
-      seed: whole(seed, 0, 1e6), place: whole(place, -1), head: whole(head, -1, layers * heads - 1),
-      unfolded: unpackFolds(given.unfolded[0]),
-    });
+    this.begun = Math.max(0, Math.trunc(given.begun[0]));
+    put(this.model, traitsOf(given, this.reader.stored, this.model));
   }
   ready(engine, told) {
     const { model, reader } = this, { n_layers: layers, n_heads: heads } = told.config;
     reader.open(engine, told);
     this.inside = makeInside(layers, heads, (n) => put(model, { head: n === model.get("head") ? -1 : n }));
-    this.inner.append(this.inside.node);
+    this.inner.replaceChildren(this.inside.node);
     return reader.ask();
+  }
+  // Another checkpoint is on its way.
+  wait() {
+    this.halt();
+    this.reader.close();
+    this.ask();
   }
 
   // ---- drawing
@@ -188,9 +187,10 @@ class Playground {
     const bits = reader.live && unfolded.includes("places") ? surprises(row) : null;
     this.drawControls();
     this.folds.draw(unfolded);
-    this.tokens.draw(row, names, at, bits?.map((each) => each.bits));
+    const start = reader.live ? row.places[at - 1].start : row.start;
+    this.tokens.draw(row, names, at, bits?.map((each) => each.bits), start);
     if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight;
-    this.drawNotes(row, at, here);
+    this.drawNotes(row, at, here, start);
     this.bars.draw(view, here, reader.live);
     this.fell.draw(view);
     this.effects.draw(view, this.settings());
@@ -198,22 +198,26 @@ class Playground {
     if (reader.live && unfolded.includes("inside")) this.inside.draw(row, names, at - 1, model.get("head"));
   }
   drawControls() {
-    const { model, text, seed, writing } = this, { live, full } = this.reader;
+    const { model, text, seed, writing } = this, { full, engine } = this.reader, live = this.reader.live && engine;
     if (text.value !== model.get("text")) text.value = model.get("text");
+    this.training.draw(model.get("checkpoint"), this.reader.live);
     this.go.textContent = writing ? "Stop" : "Write";
     text.disabled = this.other.disabled = seed.disabled = !live;
     if (!seed.matches(":focus")) seed.value = model.get("seed");
     disable(this.go, !live || (full && !writing));
+    this.again.textContent = `Again with number ${model.get("seed")}`;
+    disable(this.again, !live || writing || model.get("written").length <= this.begun);
     disable(this.one, !live || writing || full);
     disable(this.back, !live || !model.get("written").length);
     for (const { node } of Object.values(this.filters)) node.querySelector("input").disabled = !live;
   }
-  // What does not fit the model, the branches that were left, and which place is on view.
-  drawNotes(row, at, here) {
-    const { names, config, live, full } = this.reader, { left } = this.branches, most = config?.max_len;
+  // What the model no longer reads, the branches that were left, and which place is on view.
+  drawNotes(row, at, here, start) {
+    const { names, config, full, most } = this.reader, { left } = this.branches;
     const named = (id) => token(visible(names[id]));
-    this.note.textContent = row.cut ? `Not read: the last ${row.cut} tokens, as ${most} are the most that fit.`
-      : live && full ? `${most} tokens are the most that the model reads: take some back to go on.` : "";
+    const slid = start > 0 && config ? `The model reads at most ${config.max_len} tokens. Here its window has slid on: `
+      + `it no longer knows the first ${start}, which are faint. ` : "";
+    this.note.textContent = slid + (config && full ? `A text of ${most} tokens is the longest: take some back to go on.` : "");
     this.tried.replaceChildren(...(left.length ? [h("span", { className: "attn-note" }, "Left: ")] : []),
       ...left.map((each) => button(`… ${each.shown}`, () => this.goBack(each))));
     const before = named(row.ids[at - 1]);
@@ -225,14 +229,20 @@ class Playground {
 function render({ model, el }) {
   const playground = new Playground(model, el), { root, state, ask, status, reader } = playground;
   const wonder = onceAFrame(() => reader.ask());
-  const dismiss = summon({ model, root, status, ready: (engine, told) => playground.ready(engine, told) });
+  let dismiss = () => {};
+  function call() {
+    const { name } = model.get("checkpoints")[model.get("checkpoint")];
+    dismiss();
+    playground.wait();
+    dismiss = summon({ model, root, status, name, ready: (engine, told) => playground.ready(engine, told) });
+  }
   const drawn = Object.fromEntries([...NUMBERS, "unfolded"].map((name) => [name, ask]));
-  const stop = live({ model, el, root, state, ask, changes: { text: wonder, written: wonder, ...drawn }, themed: ask });
+  const changes = { text: wonder, written: wonder, ...drawn, checkpoint: call };
+  const stop = live({ model, el, root, state, ask, changes, themed: ask });
+  call();
   return () => {
     playground.writing = false;
-    dismiss();
-    wonder.cancel();
-    stop();
+    for (const end of [dismiss, wonder.cancel, stop]) end();
   };
 }
 

@@ -2,6 +2,7 @@
 
 import codecs
 import textwrap
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from attnbook import bundles
 from attnbook.model import sampling
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.tokenizers import BytePair
-from attnbook.web._model_widget import ModelWidget, brief
+from attnbook.web._model_widget import ModelWidget, brief, give_weights, load_model
 from attnbook.web._widget import WidgetError, as_list, format_number, short
+from attnbook.weights.int8 import metadata
 
 SHOWN = 10  # bars
 FOLDS = ("filters", "places", "inside")
@@ -33,6 +35,8 @@ class Playground(ModelWidget):
     one after another, as in `transformers`: top-k keeps the k most likely tokens, top-p the fewest
     that have the share p of the rest, min-p those with at least min_p times the probability of the
     most likely. The model runs in the page; a notebook stores only the answer to the current text.
+    Each time the reader presses *Write*, the seed is a new one, and is shown. A text that is longer
+    than the model reads is read by a window, which slides on by half when it is full.
 
     Args:
         text: the text to continue, at most 500 characters; "" begins a new text.
@@ -46,6 +50,11 @@ class Playground(ModelWidget):
         written: ids of the generated tokens.
         place: the token that is shown, from 1; -1: the next one.
         head: the opened head, counted through all layers from 0; -1: none.
+        checkpoints: files of the same model after fewer steps of its training, as `make gpt` stores
+            them, whose metadata say "step"; the reader chooses by a slider. None: those of the
+            package that belong to `weights`: `gpt_step_100` and so on. Without any there is no
+            slider. Each is fetched when it is chosen.
+        checkpoint: which one writes, from 0; -1: the whole training.
         unfolded: what is open at first, of "filters", "places" (predictions at every place) and
             "inside" (heads and blocks).
         title: the heading; it states the finding.
@@ -68,6 +77,8 @@ class Playground(ModelWidget):
     seed = traitlets.Int(0).tag(sync=True)
     place = traitlets.Int(-1).tag(sync=True)
     head = traitlets.Int(-1).tag(sync=True)
+    checkpoints = traitlets.List(traitlets.Dict()).tag(sync=True)
+    checkpoint = traitlets.Int(0).tag(sync=True)
     unfolded = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answer = traitlets.Dict().tag(sync=True)
 
@@ -84,6 +95,8 @@ class Playground(ModelWidget):
         written: Any = (),
         place: int = -1,
         head: int = -1,
+        checkpoints: Iterable[str | Path] | None = None,
+        checkpoint: int = -1,
         unfolded: Any = (),
         title: str = "",
         name: str | None = None,
@@ -103,11 +116,18 @@ class Playground(ModelWidget):
             head=head,
             unfolded=as_list(unfolded, "unfolded", "names"),
         )
+        files = checkpoint_files(self._path, checkpoints)
+        self._files = {path.stem: path for _, path in files}
+        self.checkpoints = [{"name": path.stem, "step": step} for step, path in files]
+        self.checkpoint = checkpoint if checkpoint >= 0 else len(files) - 1
+        give_weights(self, dict([*self._files.items()][:-1]))
         self._ask()
         shown = ("text", "written", "temperature", "top_k", "top_p", "min_p", "seed", "place")
-        self.observe(self._ask, shown)
+        self.observe(self._ask, [*shown, "checkpoint"])
 
-    @traitlets.validate("temperature", "top_k", "top_p", "min_p", "seed", "place", "head")
+    @traitlets.validate(
+        "temperature", "top_k", "top_p", "min_p", "seed", "place", "head", "checkpoint"
+    )
     def _check_number(self, proposal: Any) -> float | int:
         trait, value = proposal["trait"].name, proposal["value"]
         config = self._model.stack.config
@@ -119,6 +139,7 @@ class Playground(ModelWidget):
             "seed": (0, 10**6),
             "place": (-1, np.inf),
             "head": (-1, config.n_layers * config.n_heads - 1),
+            "checkpoint": (0, max(0, len(self.checkpoints) - 1)),
         }[trait]
         if not least <= value <= most or value == np.inf or (trait == "top_p" and not value):
             inside = f"{least}..{most}" if most < np.inf else f"a finite number from {least} on"
@@ -138,22 +159,31 @@ class Playground(ModelWidget):
             raise WidgetError(f"unfolded must be of {', '.join(FOLDS)}, not {wrong[0]!r}")
         return proposal["value"]
 
+    def _chosen(self) -> TransformerDecoder:
+        """The model of the chosen checkpoint."""
+        path = self._files[self.checkpoints[self.checkpoint]["name"]]
+        model, tokenizer = load_model(path, self.kind)
+        same = model.stack.config == self._model.stack.config
+        if not same or tokenizer.merges != self._tokenizer.merges:
+            raise WidgetError(f"checkpoints must be of one model, and {path.name} is of another")
+        return model
+
     def _ask(self, _: Any = None) -> None:
         """What the page's own engine would say (`row.js`), to be stored."""
         tokenizer, config = self._tokenizer, self._model.stack.config
         prompt = tokenizer.encode(self.text)
         prompt = prompt if prompt or self.written else [tokenizer.vocab.bos]
-        whole = [*prompt, *self.written]
-        ids = whole[: config.max_len]
+        ids = [*prompt, *self.written]
         at = min(max(1, self.place), len(ids)) if self.place >= 0 else len(ids)
+        start = window_start(at, config.max_len)
         with torch.no_grad():
-            logits = self._model(torch.tensor([ids[:at]]))[0, -1].double()
+            logits = self._chosen()(torch.tensor([ids[start:at]]))[0, -1].double()
         self.answer = {
             "ids": ids,
             "names": [token_name(tokenizer, i) for i in ids],
             "pieces": pieces(tokenizer, ids),
-            "prompt": min(len(prompt), len(ids)),
-            "cut": len(whole) - len(ids),
+            "prompt": len(prompt),
+            "start": start,
             "layers": config.n_layers,
             "heads": config.n_heads,
             "at": at,
@@ -216,6 +246,36 @@ class Playground(ModelWidget):
         axis.set_xlim(0, 1.2 * max(one["p"] for one in best))
         axis.set_title("what could come next, and its probability", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)
+
+
+def checkpoint_files(
+    whole: Path, others: Iterable[str | Path] | None = None
+) -> list[tuple[int, Path]]:
+    """Steps of training and file of each checkpoint of a model, in this order, `whole` last.
+
+    Args:
+        whole: the file of the trained model.
+        others: files, or names in the folder of `whole`. None: those whose name is that of `whole`
+            with `_step_` and a number.
+    """
+    if others is None:
+        others = whole.parent.glob(f"{whole.stem}_step_*.safetensors")
+    paths = [whole.parent / f"{x}.safetensors" if isinstance(x, str) else x for x in others]
+    try:
+        early = sorted((metadata(path)["step"], path) for path in paths)
+    except (ValueError, KeyError) as error:
+        raise WidgetError(f"checkpoints must be files that say their step: {error}") from None
+    return [*early, (metadata(whole).get("steps", 0), whole)]
+
+
+def window_start(n: int, most: int) -> int:
+    """Where the window of the first n tokens begins, of which at most `most` are read at once.
+
+    When `most` are full, the first half goes, and the others are read anew; so at least half of
+    `most` is always in view. `gpt.js` has its twin.
+    """
+    half = max(1, most // 2)
+    return half * max(0, -((most - n) // half))
 
 
 def token_name(tokenizer: BytePair, i: int) -> str:

@@ -4,8 +4,8 @@ import { start } from "../engine/client.js";
 import { fetchWeights } from "./weights.js";
 
 // Fetches the weights when the reader comes near. `ready` gets an object that answers questions, and what the worker
-// reports of the model; `status` shows the reader what is awaited and what went wrong.
-export function summon({ model, root, status, ready }) {
+// reports of the model; `status` shows the reader what is awaited and what went wrong. `name`: of the file.
+export function summon({ model, root, status, ready, name = model.get("weights") }) {
   let engine, told;
 
   async function take(_, bytesOf) {
@@ -25,7 +25,7 @@ export function summon({ model, root, status, ready }) {
     }
   }
   const begin = () => (engine = start(ENGINE)); // while the weights are on their way
-  const names = [model.get("weights")];
+  const names = [name];
   const dismiss = fetchWeights({ model, root, status, names, begin, take, ready: () => ready({ newest }, told) });
   return () => {
     dismiss();

@@ -6,20 +6,22 @@ const PATIENCE = 4000; // ms until a kernel is missed
 // Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
 // the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
 // `status` shows the reader what is awaited and what went wrong. What did not arrive is asked for again when the reader
-// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited.
-export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready, silent = 0 }) {
-  const arrived = new Set(), taken = new Set(), many = names.length > 1, models = many ? "models" : "model";
+// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited. `what` names one
+// and several of them, `until` says what is there meanwhile.
+export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready, silent = 0,
+  what = ["model", "models"], until = "Until then this is the stored answer. " }) {
+  const arrived = new Set(), taken = new Set(), many = names.length > 1, models = what[Number(many)];
   let begun = false, asking = false, missed, slow;
   const give = (reason, ...more) => {
     clearTimeout(slow);
-    status.replaceChildren(`${reason} Until then this is the stored answer. `, ...more);
+    status.replaceChildren(`${reason} ${until}`, ...more);
   };
   const quiet = () => [missed, slow].forEach(clearTimeout);
 
   function wake() {
     if (asking || arrived.size === names.length) return;
     asking = true;
-    const awaited = `The ${many ? "models are on their" : "model is on its"} way …`;
+    const awaited = `The ${models} ${many ? "are on their" : "is on its"} way …`;
     if (silent) slow = setTimeout(() => (status.textContent = awaited), silent);
     else status.textContent = awaited;
     if (!begun) {
@@ -45,7 +47,7 @@ export function fetchWeights({ model, root, status, names, begin = () => {}, tak
       for (const each of [arrived, taken]) each.delete(weights);
       asking = false;
       quiet();
-      give(`${many ? "A" : "The"} model could not start: ${reason.message}.`, button("Try again", wake));
+      give(`${many ? "A" : "The"} ${what[0]} could not start: ${reason.message}.`, button("Try again", wake));
     }
   }
   const near = (entries) => entries.some((entry) => entry.isIntersecting) && wake(), online = () => begun && wake();

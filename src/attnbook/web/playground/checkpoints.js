@@ -1,0 +1,22 @@
+// The slider of Playground over the checkpoints of its model, each fetched when it is chosen.
+import { grouped } from "../shared/math.js";
+import { slider } from "../shared/plot.js";
+import { h } from "../shared/ui.js";
+
+// `checkpoints` have a name and a step, the last is the whole training; `choose` gets the number of one. With one there
+// is nothing to choose.
+export function makeCheckpoints(checkpoints, choose) {
+  const most = checkpoints.length - 1, whole = checkpoints[most].step;
+  const line = slider("training", { min: 0, max: Math.max(1, most), step: 1 }, (n) => line.set(n, grouped(checkpoints[n].step)));
+  const input = line.node.querySelector("input"), said = h("p", { className: "attn-after" });
+  const node = h("div", { hidden: most === 0 }, line.node, said);
+  input.addEventListener("change", () => choose(Number(input.value)));
+  function draw(n, ready) {
+    const { step } = checkpoints[n];
+    input.disabled = !ready;
+    line.set(n, grouped(step), `after ${step} steps`);
+    said.textContent = step === 0 ? "The model before its training: its weights are random numbers."
+      : `The model after ${grouped(step)} of ${grouped(whole)} steps of its training.`;
+  }
+  return { node, draw };
+}
