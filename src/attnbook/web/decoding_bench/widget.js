@@ -36,7 +36,8 @@ class DecodingBench {
     this.room = Infinity; // tokens behind the beginning that the model in the page reads
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
-    this.answers = new Answers(model, this.sizes, onPage, this.names, () => this.say());
+    this.answers = new Answers(model, this.sizes, onPage, this.names,
+      () => (this.writing === undefined ? this.say() : this.ask.now()));
     this.writing = undefined; // the timer of the next token, while the model writes
     this.own = onPage ? this.makeOwn(offered()) : null;
     this.makeParts();
@@ -82,6 +83,7 @@ class DecodingBench {
   // The model's stage has changed: when it is there, it answers for this text.
   async hearModel() {
     const { stage, told } = this.language;
+    if (stage === "loading") return this.own.draw();
     if (stage === "failed") this.answers.begin(undefined, []), this.halt();
     if (stage === "ready" && !this.answers.language) {
       const wrong = this.tree.ids.find((id) => this.names[id] !== told.names[id]);
@@ -125,7 +127,10 @@ class DecodingBench {
     const which = this.view?.drawn.which;
     if (which === undefined) return; // it has been asked
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => this.model.set("written", [...this.path, which]));
+    this.writing = setTimeout(() => {
+      this.model.set("written", [...this.path, which]);
+      if (!this.ended && !this.full && !this.placeOf(this.path)) this.answers.ask(this.path); // before the next frame
+    });
   }
   placeOf(path) {
     return this.answers.at(path) ?? (this.stored ? this.tree.get(path) : undefined);
@@ -174,6 +179,7 @@ class DecodingBench {
   draw() {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
     const place = !this.ended && !this.full && this.placeOf(path);
+    if (this.writing && !place && !this.ended && !this.full) return this.answers.ask(path); // what is shown stays
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
