@@ -280,3 +280,12 @@ def test_axe_finds_nothing(open_page: Callable[..., Page], theme: str, width: in
     view.locator(".attn-unstored button").last.click()
     expect(view.locator(".attn-beyond")).to_be_visible()
     assert serious(page) == []
+
+
+def test_a_site_without_a_model_says_so(open_page: Callable[..., Page]) -> None:
+    view = widget(open_page(), 0)
+    expect(view.locator(".attn-own .attn-note")).to_have_text(
+        "This copy of the book was built without the model's file,"
+        " so only stored places can be shown."
+    )
+    expect(view.get_by_role("button", name="Load the model")).to_be_hidden()

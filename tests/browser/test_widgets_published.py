@@ -36,7 +36,7 @@ def path(widget_page: Callable[..., Path], known: Any) -> Path:
 def requests(page: Page) -> list[str]:
     """What the page asks for of the model from now on."""
     found: list[str] = []
-    page.on("request", lambda each: "/model/" in each.url and found.append(each.url))
+    page.on("request", lambda each: found.extend([each.url] * ("/model/" in each.url)))
     return found
 
 

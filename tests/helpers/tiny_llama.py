@@ -131,7 +131,7 @@ def write_tiny_llama(path: Path, tied: bool = True, **other: Any) -> Path:
     """Write the file: matrices in Q4_1, the embedding in Q8_0, norms in 32 bits, and a tokenizer
     that lacks a byte. `other`: tensors instead of those, by their names."""
     rng, (d, heads, shared, ff, layers) = np.random.default_rng(0), SIZES.values()
-    tokens = [*SPECIAL, *(c for c in LETTERS.values() if c != LETTERS[255])]
+    tokens = [*SPECIAL, *(c for c in LETTERS.values() if c != LETTERS[0xC3])]
     tokens += [pair.replace(" ", "") for pair in MERGES]
     file, few = gguf.GGUFWriter(path, "llama"), d // heads * shared
     file.add_context_length(512)

@@ -3,13 +3,6 @@ import { told } from "./tree.js";
 
 const PATIENCE = 4000, MOST = 40; // ms until a kernel is missed; answers that are kept
 
-// log softmax(z)
-function logProbabilities(z) {
-  const most = z.reduce((a, b) => Math.max(a, b));
-  const sum = Math.log(z.reduce((all, each) => all + Math.exp(each - most), 0));
-  return z.map((each) => each - most - sum);
-}
-
 // `changed` is called when an answer has come, or none came in time. `names` gets the names of tokens that it brings.
 export class Answers {
   constructor(model, sizes, onPage, names, changed) {
@@ -52,9 +45,9 @@ export class Answers {
     this.model.send({ path, names: !this.everyName });
   }
   async compute(path, ids) {
-    const scores = await this.language.scores([...ids, ...path]);
+    const found = await this.language.next([...ids, ...path]);
     if (ids !== this.ids) return; // another text was begun meanwhile
-    if (scores) this.keep(path, logProbabilities(scores));
+    if (found) this.keep({ path, exact: true, ids: found.order, scores: found.logp });
     else this.waiting.delete(path.join()); // a newer question came; this one may be asked again
   }
 
@@ -64,10 +57,11 @@ export class Answers {
     clearTimeout(this.waiting.get(key));
     this.silent = false;
     if (names) Object.assign(this.names, names), (this.everyName = true);
-    this.keep(path, Float32Array.from({ length: this.sizes.vocab }, (_, n) => bytes.getFloat32(4 * n, true)));
+    const logp = Float32Array.from({ length: this.sizes.vocab }, (_, n) => bytes.getFloat32(4 * n, true));
+    this.keep(told(path, logp));
   }
-  keep(path, logp) {
-    this.known.set(path.join(), told(path, logp));
+  keep(place) {
+    this.known.set(place.path.join(), place);
     for (const old of [...this.known.keys()].slice(0, -MOST)) this.known.delete(old), this.waiting.delete(old);
     this.changed();
   }

@@ -3,6 +3,7 @@ import { Answers } from "./answers.js";
 import { makeOwn } from "./own.js";
 import { branches, nearest, prospect, unpack } from "./tree.js";
 import { makeLines } from "./view.js";
+import { Writer } from "./writer.js";
 import { language, offered } from "../shared/published.js";
 import { format, grouped, share, toSlider, visible, within } from "../shared/math.js";
 import { makeFilters } from "../playground/filters.js";
@@ -36,8 +37,9 @@ class DecodingBench {
     this.room = Infinity; // tokens behind the beginning that the model in the page reads
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
-    this.answers = new Answers(model, this.sizes, onPage, this.names, () => this.say());
-    this.writing = undefined; // the timer of the next token, while the model writes
+    this.answers = new Answers(model, this.sizes, onPage, this.names,
+      () => (this.writer.busy ? this.ask.now() : this.say()));
+    this.writer = new Writer(this);
     this.own = onPage ? this.makeOwn(offered()) : null;
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
@@ -77,12 +79,13 @@ class DecodingBench {
   // ---- the model in the page
   makeOwn(site) {
     this.language = site && language(site);
-    return makeOwn({ site, language: this.language, begin: (text) => this.begin(text), write: () => this.write() });
+    return makeOwn({ site, language: this.language, begin: (text) => this.begin(text), write: () => this.writer.press() });
   }
   // The model's stage has changed: when it is there, it answers for this text.
   async hearModel() {
     const { stage, told } = this.language;
-    if (stage === "failed") this.answers.begin(undefined, []), this.halt();
+    if (stage === "loading") return this.own.draw();
+    if (stage === "failed") this.answers.begin(undefined, []), this.writer.halt();
     if (stage === "ready" && !this.answers.language) {
       const wrong = this.tree.ids.find((id) => this.names[id] !== told.names[id]);
       if (wrong !== undefined || told.names.length !== this.sizes.vocab) {
@@ -107,26 +110,6 @@ class DecodingBench {
     await this.open(text);
     this.go([]);
   }
-  // Lets the model write, token by token what the numbers fall on, until it is stopped or the text ends.
-  write() {
-    if (this.writing !== undefined) return this.halt();
-    this.writing = 0;
-    this.ask();
-  }
-  halt() {
-    clearTimeout(this.writing);
-    if (this.writing !== undefined) this.model.save_changes();
-    this.writing = undefined;
-    this.ask();
-  }
-  goOn() {
-    if (this.writing === undefined) return;
-    if (this.ended || this.full) return this.halt();
-    const which = this.view?.drawn.which;
-    if (which === undefined) return; // it has been asked
-    clearTimeout(this.writing);
-    this.writing = setTimeout(() => this.model.set("written", [...this.path, which]));
-  }
   placeOf(path) {
     return this.answers.at(path) ?? (this.stored ? this.tree.get(path) : undefined);
   }
@@ -141,8 +124,11 @@ class DecodingBench {
   get full() {
     return this.path.length >= (this.answers.language ? this.room : this.sizes.room);
   }
+  get over() {
+    return this.ended || this.full;
+  }
   go(written) {
-    this.halt();
+    this.writer.halt();
     if (String(written) !== String(this.path)) put(this.model, { written });
     this.say();
   }
@@ -173,7 +159,8 @@ class DecodingBench {
   }
   draw() {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
-    const place = !this.ended && !this.full && this.placeOf(path);
+    if (this.writer.waits) return this.answers.ask(path);
+    const place = !this.over && this.placeOf(path);
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
@@ -183,8 +170,8 @@ class DecodingBench {
     if (place) this.drawPlace(place);
     else this.view = null;
     this.panel.replaceChildren(...(place ? [] : this.panelLines()));
-    this.own?.draw(this.writing !== undefined);
-    this.goOn();
+    this.own?.draw(this.writer.busy);
+    this.writer.goOn();
   }
   drawPlace(place) {
     const { model, path } = this, [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
@@ -242,7 +229,7 @@ function render({ model, el }) {
   if (bench.language?.stage === "ready") bench.hearModel();
   return () => {
     unwatch?.();
-    bench.halt();
+    bench.writer.halt();
     bench.answers.stop();
     stop();
   };

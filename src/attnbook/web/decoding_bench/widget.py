@@ -43,8 +43,8 @@ class DecodingBench(Widget):
     with P the model's probabilities, t the temperature, q the renormalised probabilities of the
     tokens that pass the filters (top-k, then top-p, then min-p, as in `Sampling`), most likely
     first, and u in 0 .. 1 a random number for each place, from the seed. The reader takes the drawn
-    token or any other and sees the model's next distribution, as far as the tree goes; with a
-    kernel, the model answers beyond the tree.
+    token or any other and sees the model's next distribution, as far as the tree goes. Beyond it a
+    kernel answers, or the model itself, where the site has its file and the reader loads it.
 
     The tree holds the greedy path, the most likely tokens along it, and draws of several seeds by
     each method. At each place it stores the `keep` most likely tokens with their log-probabilities

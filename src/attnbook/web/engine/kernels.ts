@@ -9,7 +9,7 @@
 
 const SIZE = 32; // numbers of a block
 const Q4_1 = 20, Q8_0 = 34; // bytes of a block
-const PACKED = 72; // bytes of 32 numbers of a vector, packed
+const PACKED = 84; // bytes of 32 numbers of a vector, packed
 
 // The 16-bit floats at a place and behind it, in 32 bits. Bits of exponent and fraction move to their places; the
 // exponent, which counts from -15 there and from -127 here, is mended by a factor of 2^112.
@@ -22,45 +22,58 @@ function halves(at: usize): v128 {
 function total(x: v128): f32 {
   return f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3));
 }
-// Of 8 floats every other one, divided by the scale and rounded, in four whole numbers of 32 bits.
+// Of 8 floats every other one.
 @inline
-function evens(at: usize, by: v128): v128 {
-  const x = v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 0, 2, 4, 6);
-  return i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(x, by)));
+function evens(at: usize): v128 {
+  return v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 0, 2, 4, 6);
 }
 @inline
-function odds(at: usize, by: v128): v128 {
-  const x = v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 1, 3, 5, 7);
-  return i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(x, by)));
+function odds(at: usize): v128 {
+  return v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 1, 3, 5, 7);
+}
+// The largest of four floats.
+@inline
+function largest(a: v128): f32 {
+  return max(max(f32x4.extract_lane(a, 0), f32x4.extract_lane(a, 1)),
+    max(f32x4.extract_lane(a, 2), f32x4.extract_lane(a, 3)));
 }
 
-// Packs a vector of n numbers for the products below: of each 32 the numbers of 16 bits, then their scale, the largest
-// to 32767, and the sum of what they stand for. The order is x_0 x_2 .. x_14, x_1 x_3 .. x_15, x_16 x_18 .. and
-// x_17 x_19 ..: two bytes of a block that are read as one number of 16 bits come apart without being moved.
+// Packs 8 of 16 numbers, every other one: in 16 bits to `to`, their scale, the largest to 32767, to `scale`. Gives the
+// sum of what they stand for.
+@inline
+function eight(a: v128, b: v128, to: usize, scale: usize): f32 {
+  const high = largest(f32x4.max(f32x4.abs(a), f32x4.abs(b))), by = f32x4.splat(high > 0 ? <f32>32767 / high : 0);
+  const p = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(a, by)));
+  const q = i32x4.trunc_sat_f32x4_s(f32x4.nearest(f32x4.mul(b, by)));
+  v128.store(to, i16x8.narrow_i32x4_s(p, q));
+  store<f32>(scale, high / 32767);
+  return total(f32x4.convert_i32x4_s(i32x4.add(p, q))) * (high / 32767);
+}
+
+// Packs a vector of n numbers for the products below: of each 32 the numbers in 16 bits, a scale for each 8 of them,
+// and the sum of what they stand for. The order is x_0 x_2 .. x_14, x_1 x_3 .. x_15, x_16 x_18 .. and x_17 x_19 ..: two
+// bytes of a block that are read as one number of 16 bits come apart without being moved.
 export function pack(x: usize, n: i32, to: usize): void {
-  for (let end = x + (<usize>n << 2); x < end; to += PACKED - 64) {
-    let most = f32x4.splat(0), sum = i32x4.splat(0);
-    for (let at = x; at < x + 4 * SIZE; at += 16) most = f32x4.max(most, f32x4.abs(v128.load(at)));
-    const high = max(max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1)),
-      max(f32x4.extract_lane(most, 2), f32x4.extract_lane(most, 3)));
-    const by = f32x4.splat(high > 0 ? <f32>32767 / high : 0);
-    for (let half = 0; half < 2; half++, x += 64, to += 32) {
-      const a = evens(x, by), b = evens(x + 32, by), c = odds(x, by), d = odds(x + 32, by);
-      v128.store(to, i16x8.narrow_i32x4_s(a, b));
-      v128.store(to, i16x8.narrow_i32x4_s(c, d), 16);
-      sum = i32x4.add(sum, i32x4.add(i32x4.add(a, b), i32x4.add(c, d)));
+  for (let end = x + (<usize>n << 2); x < end; to += PACKED) {
+    let sum: f32 = 0;
+    for (let half: usize = 0; half < 2; half++, x += 64) {
+      const ints = to + 32 * half, scales = to + 64 + 8 * half;
+      sum += eight(evens(x), evens(x + 32), ints, scales) + eight(odds(x), odds(x + 32), ints + 16, scales + 4);
     }
-    store<f32>(to, high / 32767);
-    store<f32>(to, total(f32x4.convert_i32x4_s(sum)) * (high / 32767), 4);
+    store<f32>(to, sum, 80);
   }
 }
 
-// sum_j q_j x_j of a block, spread over four sums: q in four vectors, x as it was packed.
+// Of 8 numbers sum_j q_j x_j, spread over four sums.
+@inline
+function part(q: v128, x: usize, scale: usize): v128 {
+  return f32x4.mul(f32x4.convert_i32x4_s(i32x4.dot_i16x8_s(q, v128.load(x))), v128.load32_splat(scale));
+}
+// The same of a block: q in four vectors, x as it was packed.
 @inline
 function whole(a: v128, b: v128, c: v128, d: v128, x: usize): v128 {
-  return i32x4.add(
-    i32x4.add(i32x4.dot_i16x8_s(a, v128.load(x)), i32x4.dot_i16x8_s(b, v128.load(x, 16))),
-    i32x4.add(i32x4.dot_i16x8_s(c, v128.load(x, 32)), i32x4.dot_i16x8_s(d, v128.load(x, 48))));
+  return f32x4.add(f32x4.add(part(a, x, x + 64), part(b, x + 16, x + 68)),
+    f32x4.add(part(c, x + 32, x + 72), part(d, x + 48, x + 76)));
 }
 
 // out = W x, with W [rows n] in blocks from `w` on, x packed.
@@ -72,9 +85,9 @@ export function productQ4_1(w: usize, rows: i32, n: i32, x: usize, out: usize): 
       const q = v128.load(w, 4); // eight pairs of bytes, and of each pair four numbers
       const dot = whole(v128.and(q, low), v128.and(i16x8.shr_u(q, 8), low), v128.and(i16x8.shr_u(q, 4), low),
         i16x8.shr_u(q, 12), at);
-      const both = f32x4.mul(halves(w), v128.load64_zero(at, 64)); // d and m times the scale and the sum of x
-      sum = f32x4.add(sum, f32x4.mul(f32x4.convert_i32x4_s(dot), v128.shuffle<f32>(both, both, 0, 0, 0, 0)));
-      offsets = f32x4.add(offsets, both);
+      const both = halves(w); // d and m
+      sum = f32x4.add(sum, f32x4.mul(dot, v128.shuffle<f32>(both, both, 0, 0, 0, 0)));
+      offsets = f32x4.add(offsets, f32x4.mul(both, v128.load32_splat(at, 80)));
     }
     store<f32>(out, total(sum) + f32x4.extract_lane(offsets, 1));
   }
@@ -87,8 +100,7 @@ export function productQ8_0(w: usize, rows: i32, n: i32, x: usize, out: usize): 
       const q = v128.load(w, 2), r = v128.load(w, 18);
       const dot = whole(i16x8.shr_s(i16x8.shl(q, 8), 8), i16x8.shr_s(q, 8), i16x8.shr_s(i16x8.shl(r, 8), 8),
         i16x8.shr_s(r, 8), at);
-      const d = f32x4.extract_lane(halves(w), 0) * load<f32>(at, 64);
-      sum = f32x4.add(sum, f32x4.mul(f32x4.convert_i32x4_s(dot), f32x4.splat(d)));
+      sum = f32x4.add(sum, f32x4.mul(dot, f32x4.splat(f32x4.extract_lane(halves(w), 0))));
     }
     store<f32>(out, total(sum));
   }

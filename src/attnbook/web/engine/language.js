@@ -2,10 +2,19 @@
 // tokens, so that it stops when the page asks for no more.
 import KERNELS from "./kernels.ts" with { type: "binary" };
 import { openFile } from "./llama.js";
+import { ranked } from "./sampling.js";
 import { serve } from "./serve.js";
 
 const PATIENCE = 60; // milliseconds of a slice
 let file;
+
+// log softmax of scores in falling order, and the ids in this order: here, since sorting would stall the page.
+function inOrder(logits) {
+  const order = ranked(logits), most = logits[order[0]];
+  const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
+  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum) };
+}
+
 serve({
   // The file's first part, which holds its head, and the bytes of the whole file.
   begin({ part, total, room }) {
@@ -21,5 +30,8 @@ serve({
   },
   put: ({ at, part }) => file.model.put(at, new Uint8Array(part)),
   encode: (text) => file.words.encode(text),
-  read: (given) => file.model.read({ patience: PATIENCE, ...given }),
+  read(given) {
+    const { logits, ...told } = file.model.read({ patience: PATIENCE, ...given });
+    return logits ? { ...told, ...inOrder(logits) } : told;
+  },
 });

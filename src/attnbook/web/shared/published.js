@@ -95,14 +95,15 @@ class Language {
   encode(text) {
     return this.engine.call("encode", text);
   }
-  // Scores of all tokens after ids. It reads slice by slice; a newer question stops it, and it gives undefined.
-  async scores(ids) {
+  // What may follow ids: all tokens, the likeliest first, and their log-probabilities, { order, logp }. The model reads
+  // slice by slice; a newer question stops it, and undefined is given.
+  async next(ids) {
     const mine = (this.asked = {});
     try {
       for (;;) {
-        const { done, logits } = await this.engine.call("read", { ids });
+        const told = await this.engine.call("read", { ids });
         if (this.asked !== mine) return undefined;
-        if (done) return logits;
+        if (told.done) return told;
       }
     } catch (error) {
       this.fail(error);
