@@ -4,18 +4,9 @@
 columns do not name stands as the laboratory begins; the learning rate falls until the last step.
 """
 
-from collections.abc import Iterator
-
-import laboratory  # the script beside this one, whose folder is where Python looks first
+from laboratory import run
 
 from attnbook.learn.tables import Experiment
-from attnbook.web import Laboratory
-
-
-def run(**settings: object) -> Iterator[dict]:
-    """Train one model; the tests on held-out items as it learns."""
-    yield from laboratory.run(**Laboratory(**settings).settings)
-
 
 SETTINGS = [{"positions": "none", "steps": 2000, "seed": seed} for seed in range(1, 11)]
 EXPERIMENT = Experiment("counting", SETTINGS, run, ("loss", "exact"), "0.01")
