@@ -1,4 +1,4 @@
-"""Training in the page's engine, run by Node, against PyTorch: gradients, AdamW, a lesson."""
+"""Training in the page's engine, run by Node, against PyTorch: gradients, updates, a lesson."""
 
 import random
 from dataclasses import asdict
@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import ConstantLR, CosineAnnealingLR, LinearLR, SequentialLR
 
 from attnbook.model.config import TransformerConfig
 from attnbook.model.transformer import TransformerDecoder
@@ -22,7 +23,8 @@ import { readFileSync } from "node:fs";
 import { read } from "ENGINE/safetensors.js";
 import { backward, pass } from "ENGINE/tape.js";
 import { begin } from "ENGINE/lesson.js";
-import { adamW, clip, crossEntropy, firstParameters, nextLogits } from "ENGINE/training.js";
+import { adamW, clip, OPTIMIZERS, rate } from "ENGINE/optimizers.js";
+import { crossEntropy, firstParameters, nextLogits } from "ENGINE/training.js";
 import { causal } from "ENGINE/transformer.js";
 const named = (parameters, of) => Object.fromEntries(
   [...parameters].map(([name, x]) => [name, { data: [...of(x)], shape: x.shape }]));
@@ -31,7 +33,7 @@ const jobs = {
     const { parameters } = read(new Uint8Array(readFileSync(file)).buffer);
     const all = [...parameters.values()];
     for (const x of all) x.grad = new Float32Array(x.data.length);
-    const p = (name) => parameters.get(name), update = adamW(all, options);
+    const p = (name) => parameters.get(name), update = adamW(parameters, options);
     const mask = seen === "causal" ? causal() : seen ? (i, j) => seen[i][j] : undefined;
     let gradients;
     const losses = [], lengths = [];
@@ -44,10 +46,24 @@ const jobs = {
     }
     return { losses, lengths, gradients, parameters: named(parameters, ({ data }) => data) };
   },
+  rates: ({ settings, steps }) => Array.from({ length: steps }, (_, n) => rate(n, settings)),
+  moved({ optimizer, named: given, gradients, lr }) {
+    const tensor = ([name, { data, shape }]) =>
+      [name, { data: Float32Array.from(data), shape, grad: new Float32Array(data.length) }];
+    const parameters = new Map(Object.entries(given).map(tensor));
+    const update = OPTIMIZERS[optimizer](parameters);
+    for (const step of gradients) {
+      for (const [name, x] of parameters) x.grad.set(step[name]);
+      update(lr);
+    }
+    const rest = [...parameters.values()].some(({ grad }) => grad.some((g) => g !== 0));
+    return { rest, parameters: named(parameters, ({ data }) => data) };
+  },
   first: ({ config, size, seed }) => named(firstParameters(config, size, seed), ({ data }) => data),
   lesson({ settings, steps, texts }) {
     const lesson = begin(settings), { losses, tests } = lesson.train({ steps });
-    return { losses, tests, looks: texts.map((text) => lesson.look({ text })), size: lesson.size };
+    const looks = texts.map((text) => lesson.look({ text }));
+    return { losses, tests, looks, sizes: lesson.sizes };
   },
 };
 const { job, ...given } = JSON.parse(readFileSync(0, "utf8"));
@@ -148,6 +164,109 @@ def test_gradients_are_torchs(seed: int, tmp_path: Path) -> None:
             same(told["parameters"][name], parameter, 2e-4)
 
 
+SHAPES = {
+    "stack.embedding.weight": (11, 12),
+    "stack.blocks.0.attention.q.weight": (12, 12),
+    "stack.blocks.0.attention.q.bias": (12,),
+    "stack.blocks.0.feed_forward.up.weight": (20, 12),
+    "stack.blocks.0.feed_forward.down.weight": (12, 20),
+}
+
+
+def theirs(optimizer: str, model: nn.ParameterDict, lr: float) -> list[torch.optim.Optimizer]:
+    """PyTorch's optimizers of that name, with the settings of the laboratory."""
+    if optimizer == "muon":
+        blocks = [w for name, w in model.items() if "/blocks/" in name and w.ndim == 2]
+        others = [w for w in model.values() if all(w is not mine for mine in blocks)]
+        like = {"weight_decay": 0.01, "adjust_lr_fn": "match_rms_adamw"}
+        return [torch.optim.Muon(blocks, lr, **like), torch.optim.AdamW(others, lr)]
+    weights = list(model.values())
+    if optimizer == "sgd":
+        return [torch.optim.SGD(weights, lr, momentum=0.9)]
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[optimizer]
+    return [kind(weights, lr, weight_decay=0.01)]
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "muon"])
+def test_updates_are_torchs(optimizer: str) -> None:
+    """Six steps of each optimizer, with gradients by chance; torch's Muon works in 16 bits."""
+    draw, lr = torch.Generator().manual_seed(4), 0.02
+    model = nn.ParameterDict(
+        {
+            name.replace(".", "/"): torch.randn(shape, generator=draw)
+            for name, shape in SHAPES.items()
+        }
+    )
+    before = {name: weight.detach().clone() for name, weight in model.items()}
+    gradients = [
+        {name: 0.3 * torch.randn(shape, generator=draw) for name, shape in SHAPES.items()}
+        for _ in range(6)
+    ]
+    told = node(
+        "moved",
+        RUN,
+        optimizer=optimizer,
+        named={
+            name.replace("/", "."): {"data": w.flatten().tolist(), "shape": list(w.shape)}
+            for name, w in before.items()
+        },
+        gradients=[{name: g.flatten().tolist() for name, g in step.items()} for step in gradients],
+        lr=lr,
+    )
+    updaters = theirs(optimizer, model, lr)
+    for step in gradients:
+        for name, weight in model.items():
+            weight.grad = step[name.replace("/", ".")].clone()
+        for updater in updaters:
+            updater.step()
+    assert not told["rest"]  # gradients are zero again
+    for name, weight in model.items():
+        path = name.replace("/", ".")
+        mine = optimizer == "muon" and "blocks" in path and weight.ndim == 2
+        way = (weight.detach() - before[name]).square().mean().sqrt().item()
+        same(told["parameters"][path], weight, 0.1 * way if mine else 2e-5)
+
+
+def test_adam_with_l2_is_not_adamw() -> None:
+    """Decoupled, the decay is the same share of a large gradient's number and of a small one's."""
+    name, data = "w", [1.0, 1.0]
+    moved = {
+        optimizer: node(
+            "moved",
+            RUN,
+            optimizer=optimizer,
+            named={name: {"data": data, "shape": [2]}},
+            gradients=[{name: [10.0, 0.0]}],
+            lr=0.1,
+        )["parameters"][name]["data"]
+        for optimizer in ("adamw", "adam")
+    }
+    assert moved["adamw"] == pytest.approx([1 - 0.1 - 0.001, 1 - 0.001], abs=1e-6)
+    assert moved["adam"] == pytest.approx([1 - 0.1, 1 - 0.1], abs=1e-5)
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "constant"])
+@pytest.mark.parametrize(("warmup", "end"), [(0, 30), (20, 50), (5, 0)])
+def test_rates_are_torchs(schedule: str, warmup: int, end: int) -> None:
+    settings = {"schedule": schedule, "warmup": warmup, "decay_steps": end, "steps": 60}
+    told = node("rates", RUN, settings=settings, steps=60)
+    last = end or 60
+    updater = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    warm = LinearLR(updater, 1 / (warmup + 1), 1.0, warmup) if warmup else None
+    falls = {
+        "cosine": lambda: CosineAnnealingLR(updater, last - warmup),
+        "linear": lambda: LinearLR(updater, 1.0, 0.0, last - warmup),
+        "constant": lambda: ConstantLR(updater, 1.0),
+    }[schedule]()
+    scheduler = SequentialLR(updater, [warm, falls], [warmup]) if warm else falls
+    for n in range(last if schedule == "cosine" else 60):  # torch's cosine would rise again
+        assert told[n] == pytest.approx(updater.param_groups[0]["lr"], abs=1e-6), n
+        updater.step()
+        scheduler.step()
+    if schedule != "constant":
+        assert max(told[last:], default=0) == 0
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_first_parameters_are_spread_as_pytorchs(seed: int) -> None:
     """Names, shapes, and the standard deviation of each, within what chance explains."""
@@ -222,3 +341,37 @@ def test_the_same_seed_gives_the_same_run() -> None:
         for seed in (3, 3, 4)
     ]
     assert runs[0] == runs[1] and runs[0]["losses"] != runs[2]["losses"]
+
+
+def test_the_first_steps_of_a_long_schedule_are_those_of_a_longer_run() -> None:
+    """What `steps` alone changes is when a run ends, if the schedule's end is set."""
+
+    def losses(**changed: Any) -> list[float]:
+        return node("lesson", RUN, settings={**SETTINGS, **changed}, steps=50, texts=[])["losses"]
+
+    longer = losses(steps=200, decay_steps=200)
+    assert losses(steps=50, decay_steps=200) == longer and losses(steps=50) != longer
+    assert losses(steps=50, schedule="constant") == losses(steps=200, schedule="constant")
+
+
+def test_training_obeys_its_switches() -> None:
+    def told(**changed: Any) -> dict[str, Any]:
+        return node("lesson", RUN, settings={**SETTINGS, **changed}, steps=25, texts=[])
+
+    base = told()
+    for changed in ({"optimizer": "muon"}, {"optimizer": "adam"}, {"clip": 0}, {"warmup": 0}):
+        other = told(**changed)["losses"]
+        assert other[0] == base["losses"][0] and other[-1] != base["losses"][-1], changed
+    assert told(optimizer="sgd", lr=0.3)["losses"][-1] < base["losses"][0] - 0.2
+    assert set(base["sizes"]) == {"size", "body", "length", "operations"}
+
+
+def test_parameters_are_counted_as_the_books_decoder() -> None:
+    told = node("lesson", RUN, settings=SETTINGS, steps=1, texts=[])["sizes"]
+    config = TransformerConfig(
+        d_model=16, n_heads=2, d_ff=64, n_layers=2, max_len=13, activation="relu",
+        positions="learned", tied=True, norm="pre", normalizer="layer", gated=False, bias=True,
+    )  # fmt: skip
+    model = TransformerDecoder(Vocabulary([chr(97 + n) for n in range(SIZE - 3)]), config)
+    assert told["size"] == sum(p.numel() for p in model.parameters())
+    assert told["body"] == sum(p.numel() for p in model.stack.blocks.parameters())

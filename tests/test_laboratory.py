@@ -19,6 +19,8 @@ from tests.helpers.laboratory import table
         ({"task": "fly"}, r"task must be one of \['sort', .*\], not 'fly'"),
         ({"n_layers": 9}, r"n_layers must be one of \[1, 2, 3, 4\], not 9"),
         ({"layers": 2}, "settings must be of task, n_layers, .*, not 'layers'"),
+        ({"view": "seconds"}, r"view must be one of \('steps', 'compute', 'size'\), not 'seconds'"),
+        ({"optimizer": "lion"}, r"optimizer must be one of \['adamw', .*\], not 'lion'"),
         ({"text": "short"}, "text must have 200 to 20,000 characters, not 5"),
         ({"text": "x" * 20_001}, "text must have 200 to 20,000 characters, not 20,001"),
         ({"text": "a\ud83d" * 200}, "text must be Unicode text; half a character"),
@@ -54,6 +56,13 @@ def test_rows_that_differ_in_their_seed_are_one_run() -> None:
     }
     assert (first["settings"]["positions"], second["settings"]["positions"]) == ("learned", "none")
     assert len(Laboratory(runs=rows[0]).runs) == 1  # one row
+
+
+def test_what_a_table_does_not_name_stands_as_the_laboratory_begins() -> None:
+    names = ["positions", "seed", "step", "loss", "exact", "tokens"]
+    rows = table(({"positions": "none", "seed": 3}, [0, 0.5]))[names]
+    (run,) = Laboratory(runs=rows).runs
+    assert run["settings"] == Laboratory(positions="none", seed=3).settings
 
 
 def test_picture_draws_the_stored_runs() -> None:

@@ -2,7 +2,7 @@
 
 `make experiments NAME=laboratory` has Node train every run below, with the very code that trains in
 the page, and stores a row for each test on held-out items. The settings are named as the widget
-names them; what a variant does not say stands as it does there.
+names them; what a variant or the columns do not say stands as it does there.
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ["ATTNBOOK_PROGRESS"] = "0"
 
@@ -34,9 +35,10 @@ VARIANTS = [
 ]
 
 
-def run(**settings: object) -> Iterator[dict]:
+def run(**settings: Any) -> Iterator[dict]:
     """Train one model; the tests on held-out items as it learns."""
-    given = {**settings, "text": "", "table": Laboratory().table}
+    begun = Laboratory(**settings)
+    given = {**begun.settings, "text": "", "table": begun.table}
     script = SCRIPT % LESSON.as_uri()
     command = ["node", "--input-type=module", "-e", script]
     done = subprocess.run(
@@ -46,9 +48,12 @@ def run(**settings: object) -> Iterator[dict]:
         yield {name: round(test[name], 4) for name in ("step", "loss", "exact", "tokens")}
 
 
-SETTINGS = [
-    Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 6)
-]
+NAMES = (
+    *("task", "n_layers", "d_model", "n_heads", "positions", "norm", "residual", "causal"),
+    *("network", "activation", "lr", "batch", "steps", "seed"),
+)
+ALL = [Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 6)]
+SETTINGS = [{name: each[name] for name in NAMES} for each in ALL]
 EXPERIMENT = Experiment("laboratory", SETTINGS, run, ("loss", "exact"), "0.003 0.01")
 
 if __name__ == "__main__":

@@ -626,6 +626,7 @@ def test_laboratory_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.locator(".attn-progress", has_text="step 1").wait_for()
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate("[model.get('settings').n_layers, unsaved.size]") == [2, 0]
+    page.get_by_role("button", name="Stop").click()  # a changed switch does not end a run
     page.get_by_role("button", name="Run").click()
     page.locator(".attn-progress", has_text="step 1").wait_for()
     until(page, lambda: len(page.workers) == 1)  # the first has ended

@@ -6,8 +6,7 @@ let lesson;
 serve({
   begin(settings) {
     lesson = begin(settings);
-    const { size, length } = lesson;
-    return { size, length };
+    return lesson.sizes;
   },
   train: (given) => lesson.train(given),
   look: (given) => lesson.look(given),

@@ -1,18 +1,14 @@
 // One run of the laboratory: a decoder, its task, and its training. `settings` are what the reader chose, under the
 // names of a TransformerConfig where it has them, and the `text` or `table` of a task that needs one.
+import { clip, OPTIMIZERS, rate } from "./optimizers.js";
 import { generator, hash } from "./random.js";
+import { configured, sizes } from "./sizes.js";
 import { backward, pass } from "./tape.js";
 import { makeTask } from "./tasks.js";
-import { adamW, clip, crossEntropy, firstParameters, IGNORED, nextLogits } from "./training.js";
+import { crossEntropy, firstParameters, IGNORED, nextLogits } from "./training.js";
 import { causal } from "./transformer.js";
 
 const TESTED = 64, EVERY = 25; // held-out rows, steps between two tests
-const WARM = 20, LONGEST = 1; // steps until the whole learning rate; length of a gradient
-const STANDARD = {
-  normalizer: "layer", norm_eps: 1e-5, final_norm: null, gated: false, rotary_base: 10000, rotary_pairing: "half",
-  d_head: null, n_kv_heads: null, qk_norm: false, bias: true, embedding_scale: true, embedding_norm: false, tied: true,
-  n_segments: 0,
-};
 
 // Rows of one batch as a model reads them: all but the last token of each, filled up to one length, and targets.
 function packed(rows) {
@@ -40,18 +36,15 @@ function compared(rows, tested) {
 
 class Lesson {
   constructor(settings) {
-    const task = makeTask(settings.task, settings), same = generator(0);
+    const task = makeTask(settings.task, settings), same = generator(0), head = settings.d_model / settings.n_heads;
+    if (settings.positions === "rotary" && head % 2) throw new Error(`rotary turns pairs, and a head has ${head} number`);
     this.settings = settings;
     this.task = task;
-    this.length = task.length; // of a row
-    this.config = {
-      ...STANDARD, ...settings, residual: Boolean(settings.residual), max_len: task.length,
-      d_ff: settings.network ? 4 * settings.d_model : 0,
-    };
+    this.config = configured(settings, task);
+    this.sizes = sizes(settings, task);
     this.parameters = firstParameters(this.config, task.tokens.length, settings.seed);
     this.all = [...this.parameters.values()];
-    this.size = this.all.reduce((sum, { data }) => sum + data.length, 0); // how many numbers are trained
-    this.update = adamW(this.all);
+    this.update = OPTIMIZERS[settings.optimizer](this.parameters);
     this.mask = settings.causal ? causal() : undefined;
     this.random = generator(hash(`rows ${settings.seed}`));
     this.tested = Array.from({ length: TESTED }, () => task.draw(same, true));
@@ -64,11 +57,11 @@ class Lesson {
   }
 
   learn() {
-    const { batch, lr, steps } = this.settings;
+    const { batch, lr, clip: longest } = this.settings;
     const { read, targets } = packed(Array.from({ length: batch }, () => this.task.draw(this.random, false)));
     const loss = pass(() => backward(() => crossEntropy(this.forward(read, batch).logits, targets)));
-    clip(this.all, LONGEST);
-    this.update(lr * rate(this.step, steps));
+    if (longest) clip(this.all, longest);
+    this.update(lr * rate(this.step, this.settings));
     this.step += 1;
     return loss;
   }
@@ -138,10 +131,6 @@ class Lesson {
 }
 
 export const begin = (settings) => new Lesson(settings);
-
-// The learning rate's share in a step: it rises in a straight line, then falls along half a cosine, to zero.
-const rate = (step, steps) => step < WARM ? (step + 1) / (WARM + 1)
-  : (1 + Math.cos(Math.PI * Math.min(1, (step - WARM) / Math.max(1, steps - WARM)))) / 2;
 
 function largestOf(data, start, size) {
   let best = 0;

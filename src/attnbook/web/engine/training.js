@@ -1,4 +1,4 @@
-// What training adds to a Transformer: first parameters, the scores of the next token, their loss, and AdamW.
+// What training adds to a Transformer: first parameters, the scores of the next token, and their loss.
 import { generator } from "./random.js";
 import { gradient, made } from "./tape.js";
 import { linear, zeros } from "./tensors.js";
@@ -8,7 +8,7 @@ export const IGNORED = -100; // a target that no loss counts, as in PyTorch
 
 // Names and shapes of a TransformerDecoder's parameters, and the spread of their first numbers as PyTorch chooses it:
 // `flat` from - to + it, `normal` as a standard deviation, or all the same number.
-function declared(config, size) {
+export function declared(config, size) {
   const { d_model: d, n_heads, d_ff, n_layers } = config, all = [];
   const head = config.d_head ?? d / n_heads, groups = config.n_kv_heads ?? n_heads;
   const map = (name, out, from, bias = config.bias) => {
@@ -78,34 +78,4 @@ export function crossEntropy(logits, targets) {
       dlogits[i * size + targets[i]] -= g / count;
     }
   });
-}
-
-// Scales all gradients so that together they are at most so long; gives how long they were.
-export function clip(parameters, longest) {
-  let square = 0;
-  for (const { grad } of parameters) for (let n = 0; n < grad.length; n++) square += grad[n] ** 2;
-  const length = Math.sqrt(square), factor = longest / (length + 1e-6);
-  if (factor < 1) for (const { grad } of parameters) for (let n = 0; n < grad.length; n++) grad[n] *= factor;
-  return length;
-}
-
-// AdamW: a function that moves parameters against their gradients, by the rate lr, and sets these to zero.
-// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = (1 - lr decay) w - lr m' / (sqrt(v') + eps),
-// with m' = m / (1 - b1^t), v' = v / (1 - b2^t) in step t = 1, 2, .. (Loshchilov and Hutter 2019)
-export function adamW(parameters, { betas: [b1, b2] = [0.9, 0.999], eps = 1e-8, decay = 0.01 } = {}) {
-  const moments = parameters.map(({ data }) => [new Float32Array(data.length), new Float32Array(data.length)]);
-  let t = 0;
-  return (lr) => {
-    t += 1;
-    const short = 1 - b1 ** t, long = Math.sqrt(1 - b2 ** t);
-    parameters.forEach(({ data, grad }, i) => {
-      const [m, v] = moments[i];
-      for (let n = 0; n < data.length; n++) {
-        m[n] = b1 * m[n] + (1 - b1) * grad[n];
-        v[n] = b2 * v[n] + (1 - b2) * grad[n] * grad[n];
-        data[n] = (1 - lr * decay) * data[n] - ((lr / short) * m[n]) / (Math.sqrt(v[n]) / long + eps);
-      }
-      grad.fill(0);
-    });
-  };
 }

@@ -1,20 +1,11 @@
-// The laboratory's runs as a ledger: what changed, how good each was, who won a bet; no DOM. A run is { number,
-// settings, seeds, bet, result }; each of its seeds { seed, losses, tests }, and a test { step, loss, exact, tokens }.
+// The laboratory's runs as a ledger: what changed, how good each was, what it is compared with; no DOM. A run is
+// { number, settings, sizes, seeds, bet, beside, result }; each of its seeds { seed, done, losses, tests }, and a test
+// { step, loss, exact, tokens }.
 import { format } from "../shared/math.js";
-import { called, choices } from "./settings.js";
+import { alike, changes, choices, differing } from "./settings.js";
+import { average, ENOUGH, lastStep, range, rightOf, verdict } from "./verdict.js";
 
-export const SAME = 0.03; // shares of right answers closer than this are called the same
 const GOOD = 0.95;
-
-// What changed between two settings, in words.
-export function changes(now, before) {
-  return choices.filter(({ name }) => now[name] !== before[name])
-    .map(({ name, label }) => `${label}: ${called(name, before[name])} → ${called(name, now[name])}`);
-}
-
-// The number of a test that says how much is right: whole answers, or characters of a text.
-export const rightOf = ({ exact, tokens }) => exact ?? tokens;
-const average = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
 // Of the tests that all seeds have made, by step: mean, least and largest of what `get` gives.
 export function band(seeds, get) {
@@ -25,24 +16,17 @@ export function band(seeds, get) {
   });
 }
 
-// What is right on average from the first step to `until`: a run that learns sooner, or more, has more.
-export function score({ seeds }, until = Infinity) {
-  return average(band(seeds, rightOf).filter(({ step }) => step <= until).map(({ mean }) => mean));
-}
-
-// How a run went beside another one of its task, over the steps that both made: "better", "worse" or "the same".
-export function verdict(run, other) {
-  const until = Math.min(...[run, other].map(lastStep)), gain = score(run, until) - score(other, until);
-  return Math.abs(gain) < SAME ? "the same" : gain > 0 ? "better" : "worse";
-}
-export const lastStep = ({ seeds }) => band(seeds, rightOf).at(-1)?.step ?? 0;
-
-// The run that is compared with a run of these settings: among the tested runs of its task the one that differs in
-// the fewest settings; among equals the newest.
+// The run that is compared with a run of these settings: among the tested runs of its task (and text) the one that
+// differs in the fewest settings; among equals one with more seeds, then the newest. A run of the same settings with
+// fewer than five seeds tells nothing: it is left out where there is another one.
 export function rival(runs, settings) {
-  const far = (run) => changes(settings, run.settings).length;
-  return runs.filter((run) => run.settings.task === settings.task && lastStep(run) > 0)
-    .reduce((near, run) => (near && far(near) < far(run) ? near : run), undefined);
+  const same = (run) => run.settings.task === settings.task && run.settings.text === settings.text;
+  const far = (run) => differing(settings, run.settings).filter((name) => name !== "seed").length;
+  const nearer = (run, near) => far(run) - far(near) || near.seeds.length - run.seeds.length;
+  const tested = runs.filter((run) => same(run) && lastStep(run) > 0);
+  const telling = tested.filter((run) => run.seeds.length >= ENOUGH || !alike(settings, run.settings));
+  return (telling.length ? telling : tested)
+    .reduce((near, run) => (near && nearer(run, near) > 0 ? near : run), undefined);
 }
 
 // What these settings change, and beside which run, if it is not the last one.
@@ -52,16 +36,37 @@ export function since(settings, runs) {
   return found.join("; ") + (found.length && other !== last ? `, beside run ${other.number}` : "");
 }
 
-// What the ledger says of a run: its end, its score, and the first step with 95 % right.
+// Settles how a run went beside the one that it was to be compared with, if that one is still there.
+export function settle(run, runs) {
+  const other = runs.find(({ number }) => number === run.beside);
+  if (!other) return undefined;
+  const found = verdict(run, other);
+  [run.result, run.until] = [found.outcome, found.until];
+  return found;
+}
+
+// What the ledger says of a run: its end, its average, and the first step with 95 % right.
 export function told(run) {
   const right = band(run.seeds, rightOf), end = right.at(-1);
   return {
     steps: end?.step ?? 0, right: end?.mean ?? NaN, loss: band(run.seeds, (test) => test.loss).at(-1)?.mean ?? NaN,
-    score: score(run), good: right.find(({ mean }) => mean >= GOOD)?.step ?? null,
+    score: range(run).mean, good: right.find(({ mean }) => mean >= GOOD)?.step ?? null,
   };
 }
 
 export const percent = (share) => (Number.isFinite(share) ? `${format(100 * share, 0)} %` : "–");
+const between = ({ least, most, seeds }) => {
+  const [low, high] = [least, most].map((x) => format(100 * x, 0));
+  return `${low === high ? low : `${low} to ${high}`} % (${seeds === 1 ? "1 seed" : `${seeds} seeds`})`;
+};
+
+// A verdict in a sentence: what is compared with what, over which steps, and what follows.
+export function judged({ number }, { number: other }, { outcome, why, until, mine, theirs }) {
+  const word = outcome === "open" ? "Still open" : outcome === "cannot tell" ? "Cannot tell" : outcome;
+  const compared = until ? `Right on average over the steps 0 to ${until}, which both made: run ${number} `
+    + `${between(mine)}, run ${other} ${between(theirs)}. ` : "";
+  return `${compared}${["open", "cannot tell"].includes(outcome) ? word : `Run ${number} is ${word}`}: ${why}.`;
+}
 
 // How a run ended, and how far it has come since which change, in words.
 export function end(run) {
@@ -70,7 +75,7 @@ export function end(run) {
 }
 export function progressOf(run, runs) {
   const changed = since(run.settings, runs.slice(0, runs.indexOf(run)));
-  const steps = Math.min(...run.seeds.map(({ losses }) => losses.length)), many = run.seeds.length;
+  const steps = Math.min(...run.seeds.map(({ done }) => done)), many = run.seeds.length;
   return `Run ${run.number}${changed ? ` (${changed})` : ""}: step ${steps} of ${run.settings.steps}`
     + `${many > 1 ? `, each of ${many} seeds` : ""}, ${end(run)}`;
 }
@@ -78,10 +83,11 @@ export function progressOf(run, runs) {
 // A line a test of each seed, with all settings, for a spreadsheet.
 export function csv(runs) {
   const names = choices.map(({ name }) => name), tested = ["step", "loss", "exact", "tokens"];
-  const lines = runs.flatMap(({ number, settings, seeds, bet, result }) => seeds.flatMap(({ seed, tests }) =>
-    tests.map((test) => {
-      const set = names.map((name) => (name === "seed" ? seed : settings[name]));
-      return [number, ...set, ...tested.map((name) => test[name] ?? ""), bet ?? "", result ?? ""].join(",");
-    })));
-  return [["run", ...names, ...tested, "bet", "result"].join(","), ...lines, ""].join("\n");
+  const more = ({ bet, beside, result }) => [bet, beside, result].map((x) => x ?? "");
+  const lines = runs.flatMap((run) => run.seeds.flatMap(({ seed, tests }) => tests.map((test) => {
+    const set = names.map((name) => (name === "seed" ? seed : run.settings[name]));
+    const operations = run.sizes ? test.step * run.sizes.operations : "";
+    return [run.number, ...set, ...tested.map((name) => test[name] ?? ""), operations, ...more(run)].join(",");
+  })));
+  return [["run", ...names, ...tested, "operations", "bet", "beside", "result"].join(","), ...lines, ""].join("\n");
 }

@@ -7,12 +7,18 @@ export const TASKS = {
   add: "add two numbers", add_reversed: "add two numbers, last digit first", words: "number words to German",
   text: "go on with a text",
 };
-const WORDS = { sinusoidal: "waves", alibi: "ALiBi", gelu_tanh: "GELU", relu: "ReLU" };
+const WORDS = {
+  sinusoidal: "waves", alibi: "ALiBi", gelu_tanh: "GELU", relu: "ReLU",
+  adamw: "AdamW", adam: "Adam with L2", sgd: "SGD, momentum 0.9", muon: "Muon",
+};
 const SWITCHES = choices.filter(({ values }) => values.length === 2 && values[0] === 0).map(({ name }) => name);
+export const TRAINING = ["optimizer", "lr", "schedule", "warmup", "decay_steps", "clip", "batch", "steps", "seed"];
 
 // How a value is called on the page.
 export function called(name, value) {
   if (name === "task") return TASKS[value];
+  if (name === "decay_steps") return value === null ? "never" : value ? String(value) : "the last";
+  if (name === "clip" && !value) return "off";
   return SWITCHES.includes(name) ? (value ? "on" : "off") : WORDS[value] ?? String(value);
 }
 
@@ -20,4 +26,36 @@ export function called(name, value) {
 export function settled(given, before = {}) {
   return Object.fromEntries(choices.map(({ name, values, start }) =>
     [name, [given[name], before[name], start].find((value) => values.includes(value))]));
+}
+
+// The settings, and the step from which the schedule they choose leaves no rate: what "the last" is depends on them.
+const resolved = (settings) => ({
+  ...settings, decay_steps: settings.schedule === "constant" ? null : settings.decay_steps || settings.steps,
+});
+
+// The names of what differs between two settings. A text to learn may stand among them, by its hash.
+export function differing(now, before) {
+  const [one, other] = [now, before].map(resolved), names = choices.map(({ name }) => name);
+  const found = names.filter((name) => one[name] !== other[name]);
+  return now.task === "text" && before.task === "text" && now.text !== before.text ? [...found, "text"] : found;
+}
+
+// The same in words.
+export function changes(now, before) {
+  const [one, other] = [now, before].map(resolved);
+  const label = (wanted) => choices.find(({ name }) => name === wanted).label;
+  return differing(now, before).map((name) => name === "text" ? "another text"
+    : `${label(name)}: ${called(name, other[name])} → ${called(name, one[name])}`);
+}
+
+// Whether two settings train the same model in the same way, but for chance and for when they end.
+export const alike = (now, before) => differing(now, before).every((name) => name === "seed" || name === "steps");
+
+// What a reader should know of settings before a run, in sentences.
+export function warning({ schedule, decay_steps, steps, causal, task }) {
+  const idle = schedule !== "constant" && decay_steps && decay_steps < steps
+    ? `From step ${decay_steps} on the learning rate is zero: the model learns nothing more. ` : "";
+  const leak = causal ? "" : "Without the mask a place sees the token that it should predict: training finds it there; "
+    + "writing, where nothing stands there yet, does not.";
+  return task ? idle + leak : "";
 }

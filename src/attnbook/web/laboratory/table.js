@@ -1,10 +1,9 @@
 // The laboratory's ledger on the page: a row a run, and the reader's bet on the next one.
 import { percent, since, told } from "./ledger.js";
-import { called, choices, TASKS } from "./settings.js";
+import { called, choices, TASKS, TRAINING } from "./settings.js";
+import { OUTCOMES } from "./verdict.js";
 import { format } from "../shared/math.js";
-import { h, select } from "../shared/ui.js";
-
-export const BETS = ["better", "the same", "worse"];
+import { button, disable, h, select } from "../shared/ui.js";
 
 // A list for each setting. `change` gets what the reader chose.
 export function makeControls(change) {
@@ -12,17 +11,20 @@ export function makeControls(change) {
     const field = select(label, values.map((value) => called(name, value)), (n) => change({ [name]: values[n] }));
     return { name, values, ...field };
   });
-  const [task, ...rest] = lists, node = h("div", { className: "attn-settings" }, ...rest.map((each) => each.node));
+  const [task, ...rest] = lists, isTraining = ({ name }) => TRAINING.includes(name);
+  const grid = (some) => h("div", { className: "attn-settings" }, ...some.map((each) => each.node));
   function draw(settings) {
     for (const { name, values, list } of lists) list.selectedIndex = values.indexOf(settings[name]);
   }
-  return { task: task.node, node, draw };
+  return {
+    task: task.node, model: grid(rest.filter((each) => !isTraining(each))), training: grid(rest.filter(isTraining)), draw,
+  };
 }
 
 // A bet on the next run, beside an earlier one of its task.
 export function makeBets() {
   const legend = h("legend"), name = `bet-${Math.random().toString(36).slice(2)}`;
-  const options = ["no bet", ...BETS].map((text, n) => {
+  const options = ["no bet", ...OUTCOMES].map((text, n) => {
     const input = h("input", { type: "radio", name, value: n ? text : "", checked: !n });
     return { input, node: h("label", {}, input, ` ${text}`) };
   });
@@ -31,49 +33,60 @@ export function makeBets() {
     node.hidden = !other;
     if (other) legend.textContent = `Your bet: compared with run ${other.number}, the next will be`;
   }
+  function put(bet) { // "" for none
+    for (const { input } of options) input.checked = input.value === (bet ?? "");
+  }
   function taken() { // and the next bet is open
     const bet = options.find(({ input }) => input.checked).input.value;
-    options[0].input.checked = true;
+    put("");
     return bet || null;
   }
-  return { node, draw, taken };
+  return { node, draw, put, taken };
 }
 
-// The cell of the ledger for a bet and how the run went.
-function settledBet({ bet, result = "…" }) {
-  if (!bet) return result === "…" ? "–" : `no bet: ${result}`;
-  return `${bet}: ${result}${result === "…" ? "" : bet === result ? " ✓" : " ✗"}`;
+// The words of the ledger for how a run went, and for the bet on it.
+function besideWritten({ beside, bet, result, until }) {
+  if (!beside) return "–";
+  const steps = until ? `, steps 0 to ${until}` : "";
+  const went = !result ? `beside run ${beside}: …` : result === "open" ? `open, beside run ${beside}${steps}`
+    : `${result}${result === "cannot tell" ? ", beside" : " than"} run ${beside}${steps}`;
+  const mark = !result || result === "open" ? "" : bet === result ? " ✓" : " ✗";
+  return bet ? `${went}; bet: ${bet}${mark}` : went;
 }
 
-// `use` gets the settings of a run that the reader takes up again; `looks` says how a run is drawn.
-export function makeLedger(use) {
-  const heads = [
-    "run", "what changed", "right at the end", "right on average", "95 % after", "loss", "your bet", "switches",
-  ];
-  const body = h("tbody"), row = (...cells) => h("tr", {}, ...cells), cell = (...inside) => h("td", {}, ...inside);
-  const head = h("thead", {}, row(...heads.map((text) => h("th", { scope: "col" }, text))));
+// `use` gets the settings of a run that the reader takes up again, `remove` a run to delete; `looks` says how a run is
+// drawn, `busy` which run is under way.
+export function makeLedger(use, remove) {
+  const heads = ["run", "what changed", "right at the end", "right on average", "95 % after", "loss", "compared", ""];
+  const body = h("tbody"), row = (...cells) => h("tr", {}, ...cells);
+  const cell = (n, ...inside) => h("td", { "data-head": heads[n] }, ...inside);
+  const head = h("thead", {}, row(...heads.map((text) => (text ? h("th", { scope: "col" }, text) : h("td")))));
   const node = h("div", { className: "attn-ledger", role: "region", tabIndex: 0, "aria-label": "Your runs" },
     h("table", {}, head, body));
-  function draw(runs, looks) {
-    body.replaceChildren(...runs.map((run, n) => {
-      const { settings, seeds, stored, number } = run, { right, score, good, loss, steps } = told(run);
-      const first = `${TASKS[settings.task]}, ${settings.n_layers} layers of ${settings.d_model}`;
-      const what = n ? since(settings, runs.slice(0, n)) || "nothing" : first;
-      const more = [seeds.length > 1 ? `${seeds.length} seeds` : "", stored ? "made before" : ""].filter(Boolean);
-      const again = { type: "button", "aria-label": `Set the switches of run ${number}`, onclick: () => use(settings) };
-      const swatch = h("i", { className: `attn-swatch ${looks(run)}`, "aria-hidden": "true" });
-      return row(h("th", { scope: "row" }, swatch, String(number)),
-        cell(what, more.length ? ` (${more.join(", ")})` : ""), cell(percent(right)), cell(percent(score)),
-        cell(good ? `${good} steps` : "never"), cell(steps ? format(loss, loss < 0.1 ? 3 : 2) : "–"),
-        cell(settledBet(run)), cell(h("button", again, "set")));
-    }));
+  function drawRow(run, earlier, look, busy) {
+    const { settings, seeds, stored, number } = run, { right, score, good, loss, steps } = told(run);
+    const first = `${TASKS[settings.task]}, ${settings.n_layers} layers of ${settings.d_model}`;
+    const what = earlier.length ? since(settings, earlier) || "nothing" : first;
+    const more = [seeds.length > 1 ? `${seeds.length} seeds` : "", stored ? "made before" : ""].filter(Boolean);
+    const named = (text, does, label) => {
+      const one = button(text, does);
+      one.setAttribute("aria-label", `${label} run ${number}`);
+      return one;
+    };
+    const drop = named("delete", () => remove(run), "Delete"), swatch = h("i", { className: `attn-swatch ${look}` });
+    disable(drop, busy);
+    return row(h("th", { scope: "row" }, swatch, String(number)),
+      cell(1, what, more.length ? ` (${more.join(", ")})` : ""), cell(2, percent(right)), cell(3, percent(score)),
+      cell(4, good === null ? "never" : `${good} steps`), cell(5, steps ? format(loss, loss < 0.1 ? 3 : 2) : "–"),
+      cell(6, besideWritten(run)),
+      cell(7, named("set", () => use(settings), "Set the switches of"), ...(stored ? [] : [" ", drop])));
+  }
+  let last = ""; // a row that stays as it was stays where it is, so that a press on its buttons arrives
+  function draw(runs, looks, busy) {
+    const rows = runs.map((run, n) => drawRow(run, runs.slice(0, n), looks(run), run === busy));
+    const now = rows.map((each) => each.outerHTML).join("");
+    if (now !== last) body.replaceChildren(...rows);
+    last = now;
   }
   return { node, draw };
-}
-
-// Gives the reader a file.
-export function download(name, text) {
-  const address = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  h("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
 }

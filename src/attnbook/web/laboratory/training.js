@@ -1,18 +1,18 @@
 // The laboratory's runs, and the one under way, each of whose seeds learns in a worker of its own.
 import ENGINE from "../engine/laboratory.js" with { type: "text" };
 import { start } from "../engine/client.js";
-import { lastStep, rival, verdict } from "./ledger.js";
+import { rival, settle } from "./ledger.js";
 
 const SLICE = 80; // ms of training between two answers of a worker
 
 const makeStudent = (seed) =>
-  ({ client: start(ENGINE), busy: false, record: { seed, losses: [], tests: [] } });
+  ({ client: start(ENGINE), busy: false, record: { seed, done: 0, losses: [], tests: [] } });
 
 export class Training {
-  // `changed` is called after each answer of a worker; `learnt` when the first model has learnt more; `ended` with what
-  // was under way when that is over, and whether the reader stopped it.
-  constructor(runs, { changed, learnt, ended }) {
-    Object.assign(this, { runs, changed, learnt, ended });
+  // `changed` is called after each answer of a worker; `learnt` when the first model has learnt more; `tested` with a
+  // run that has something new to keep; `ended` with what was under way when that is over, and whether it was stopped.
+  constructor(runs, { changed, learnt, tested, ended }) {
+    Object.assign(this, { runs, changed, learnt, tested, ended });
     this.active = null; // what is under way, or was last; its first model stays, and can be asked
   }
 
@@ -21,18 +21,18 @@ export class Training {
   }
 
   // A run with `count` seeds, which waits. `given` is what tasks need; `takeBet` gives the reader's bet on it.
-  async begin(count, settings, given, takeBet) {
+  async begin({ id, number, count, settings, given, takeBet }) {
     this.close();
     const students = Array.from({ length: count }, (_, n) => makeStudent(settings.seed + n));
-    const other = rival(this.runs, settings), bet = other ? takeBet() : null;
-    const run = { number: this.runs.length + 1, settings, seeds: students.map(({ record }) => record), bet };
-    const mine = { run, other, students, paused: true, over: false, ms: 0, size: 0, length: 0, error: "" };
+    const other = rival(this.runs, settings), bet = other ? takeBet() : null, seeds = students.map(({ record }) => record);
+    const run = { id, number, settings, sizes: null, seeds, bet, beside: other?.number ?? null };
+    const mine = { run, students, paused: true, over: false, ms: 0, error: "" };
     this.active = mine;
     this.runs.push(run);
     try {
       const made = students.map(({ client, record: { seed } }) =>
         client.call("begin", { ...settings, ...given, seed }));
-      Object.assign(mine, (await Promise.all(made))[0]);
+      run.sizes = (await Promise.all(made))[0];
     } catch (error) {
       this.fail(mine, error);
     }
@@ -44,6 +44,7 @@ export class Training {
     const mine = this.active;
     mine.paused = true;
     await Promise.all(mine.students.map((student) => this.teach(student, mine, { steps: 1 })));
+    if (mine.students.every((student) => this.isTaught(student, mine)) && mine === this.active) this.finish();
   }
 
   pause(paused) {
@@ -59,18 +60,21 @@ export class Training {
     if (this.running && !this.active.paused) this.resume();
   }
 
+  isTaught({ record: { done } }, { run }) {
+    return done >= run.settings.steps;
+  }
+
   // Teaches one seed, slice by slice, to the end of its run or until the run is paused.
   async follow(student, mine) {
     if (student.busy) return;
     student.busy = true;
-    const { steps } = mine.run.settings, { losses } = student.record;
     const goes = () => mine === this.active && !mine.over && !mine.paused && !document.hidden;
-    while (goes() && losses.length < steps) {
-      await this.teach(student, mine, { ms: SLICE, steps: steps - losses.length });
+    while (goes() && !this.isTaught(student, mine)) {
+      await this.teach(student, mine, { ms: SLICE, steps: mine.run.settings.steps - student.record.done });
       if (student === mine.students[0]) this.learnt();
     }
     student.busy = false;
-    if (mine === this.active && mine.students.every(({ record }) => record.losses.length >= steps)) this.finish();
+    if (mine === this.active && mine.students.every((each) => this.isTaught(each, mine))) this.finish();
   }
 
   async teach({ client, record }, mine, given) {
@@ -79,22 +83,28 @@ export class Training {
       const { losses, tests } = await client.call("train", given);
       record.losses.push(...losses);
       record.tests.push(...tests);
+      record.done += losses.length;
       if (record === mine.run.seeds[0]) mine.ms += performance.now() - began;
+      if (tests.length && !mine.over) this.tested(mine.run);
     } catch (error) {
       this.fail(mine, error);
     }
     this.changed();
   }
 
-  // The run is over, and how it went beside the other one settles its bet. A run without a test is forgotten.
+  // The run is over, and how it went beside the other one settles its bet. A run without a step is forgotten.
   finish(stopped = false) {
     if (!this.running) return;
-    const { active } = this, { run, other, students } = active;
+    const { active } = this, { run, students } = active;
     active.over = true;
     for (const { client } of students.slice(1)) client.stop();
-    if (!lastStep(run)) this.runs.splice(this.runs.indexOf(run), 1);
-    else if (other) run.result = verdict(run, other);
+    if (run.seeds.some(({ done }) => done)) active.verdict = settle(run, this.runs);
+    else this.drop(active);
     this.ended(active, stopped);
+  }
+  drop(mine) {
+    mine.dropped = true;
+    if (this.runs.includes(mine.run)) this.runs.splice(this.runs.indexOf(mine.run), 1);
   }
 
   fail(mine, error) {

@@ -7,44 +7,66 @@ import { h, svg, token } from "../shared/ui.js";
 
 const LARGE = 440; // pixels that the opened head is wide, at most
 
-// Curves of runs over their steps. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is
-// null, the decades that the losses span are the scale.
+// A scale of decades, from low to high: where a number stands, 0 to 1, and the powers of ten within.
+export function scaleOf(low, high) {
+  const [from, to] = [Math.log10(low), Math.max(Math.log10(high), Math.log10(low) + 0.5)];
+  const at = (x) => within((Math.log10(Math.max(x, 1e-12)) - from) / (to - from), 0, 1);
+  const first = Math.ceil(from - 1e-9), count = Math.floor(to + 1e-9) - first + 1;
+  return { at, decades: Array.from({ length: Math.max(0, count) }, (_, n) => first + n) };
+}
+
+// Writes what heights stand for: pairs of a height, 0 to 1, and a text.
+export function levels(node, marks) {
+  node.replaceChildren(...marks.map(([y, text]) => {
+    const mark = h("span", {}, text);
+    mark.style.bottom = `${100 * y}%`;
+    return mark;
+  }));
+}
+
+// The same below a chart: a text at an end stays within.
+export function below(node, marks) {
+  const line = axis(marks);
+  marks.forEach(([x], n) => {
+    line.children[n].style.transform = x < 0.04 ? "none" : `translateX(${x > 0.9 ? -100 : -50}%)`;
+  });
+  node.replaceChildren(line);
+}
+
+// Curves of runs. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is null, the decades
+// that the losses span are the scale.
 export function makeChart(title, get, scale) {
   const box = plot(), picture = box.querySelector("svg"), ticks = h("div", { className: "attn-levels" });
-  const below = h("div"), node = h("div", { className: "attn-chart", role: "img" },
-    h("p", {}, title), box, below);
+  const under = h("div"), heading = h("p", {}, title);
+  const node = h("div", { className: "attn-chart", role: "img" }, heading, box, under);
   box.append(ticks);
 
-  // Each of `shown` is { seeds, look, noise }; `noise` are the losses of single steps, thinly drawn.
-  function draw(shown, steps, said) {
-    const bands = shown.map(({ seeds }) => band(seeds, get));
+  // Each of `shown` is { run, look, noise }; `noise` are the losses of single steps, thinly drawn. `across` says where a
+  // step of a run stands, 0 to 1, from which test on, and what is written below.
+  function draw(shown, across, said) {
+    const bands = shown.map(({ run }) => band(run.seeds, get).slice(across.from));
     const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0);
-    const low = Math.floor(Math.log10(Math.min(0.5, ...all))), high = Math.log10(Math.max(3, ...all));
-    const at = scale ?? ((x) => within((Math.log10(Math.max(x, 1e-9)) - low) / (high - low), 0, 1));
-    const lines = shown.flatMap(({ look, noise = [] }, n) => {
-      const x = (step) => step / steps, mean = curve(look), parts = [mean];
+    const decades = scaleOf(10 ** Math.floor(Math.log10(Math.min(0.5, ...all))), Math.max(3, ...all));
+    const at = scale ?? decades.at;
+    picture.replaceChildren(...shown.flatMap(({ run, look, noise }, n) => {
+      const x = (step) => across.at(run, step), mean = curve(look), parts = [mean];
       trace(mean, bands[n].map((each) => [x(each.step), at(each.mean)]));
-      if (shown[n].seeds.length > 1) {
+      if (run.seeds.length > 1) {
         const area = svg("polygon", { class: `attn-area ${look}` }), back = [...bands[n]].reverse();
         trace(area, [...bands[n].map((e) => [x(e.step), at(e.most)]), ...back.map((e) => [x(e.step), at(e.least)])]);
         parts.unshift(area);
       }
-      if (noise.length) {
-        const thin = curve("attn-noise");
+      if (noise.length && !across.from) {
+        const thin = curve(`attn-noise ${look}`);
         trace(thin, thinned(noise).map(([step, loss]) => [x(step), at(loss)]));
         parts.unshift(thin);
       }
       return parts;
-    });
-    picture.replaceChildren(...lines);
-    const decades = Array.from({ length: Math.floor(high) - low + 1 }, (_, n) => Number(`1e${low + n}`));
-    const marks = scale ? [0, 0.5, 1].map((y) => [y, percent(y)]) : decades.map((x) => [at(x), String(x)]);
-    ticks.replaceChildren(...marks.map(([y, text]) => {
-      const mark = h("span", {}, text);
-      mark.style.bottom = `${100 * y}%`;
-      return mark;
     }));
-    below.replaceChildren(axis([[0, "0"], [0.5, String(steps / 2)], [1, `${steps} steps`]]));
+    levels(ticks, scale ? [0, 0.5, 1].map((y) => [y, percent(y)])
+      : decades.decades.map((n) => [at(10 ** n), String(Number(`1e${n}`))]));
+    below(under, across.marks);
+    heading.textContent = across.unit ? `${title}, against ${across.unit}` : title;
     node.setAttribute("aria-label", `${title}. ${said}`);
   }
   return { node, draw };

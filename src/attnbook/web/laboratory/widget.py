@@ -31,6 +31,7 @@ TEXT = (
     "their lives that that nation might live. It is altogether fitting and proper that we should "
     "do this."
 )
+VIEWS = ("steps", "compute", "size")
 TESTED = ("step", "loss", "exact", "tokens")
 
 
@@ -46,29 +47,35 @@ class Laboratory(Widget):
 
         loss = - mean log P(output token | input, output before it)
 
-    A worker trains it with AdamW, in plain JavaScript, from initial parameters distributed as
-    PyTorch's; one in eight inputs is held out for testing. A ledger lists each run by its changes
-    since the last one, with the reader's bet; five seeds are drawn as a band.
+    A worker trains it in plain JavaScript, from initial parameters distributed as PyTorch's; one in
+    eight inputs is held out for testing. A ledger lists each run by its changes, with the reader's
+    bet and a verdict: five seeds beside five, or that one cannot tell. The reader's runs stay in
+    the browser, under the widget's name, and go into a link or a file.
 
     Args:
-        runs: rows of the table `laboratory` (`tables.load`): earlier runs, with which the ledger
-            begins and which the picture draws. Columns are the settings, `step`, `loss` (held-out
-            items, nats per token), `exact` and `tokens` (shares of right items and tokens).
+        runs: rows of a table (`tables.load`): earlier runs, with which the ledger begins and which
+            the picture draws. Columns are `step`, `loss` (held-out items, nats per token), `exact`
+            and `tokens` (shares of right items and tokens), and settings; what is no column
+            stands where the laboratory begins.
         text: the training text of the task "text", 200 to 20,000 characters; the reader can replace
             it.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
         settings: where the switches start: `task`, `n_layers`, `d_model`, `n_heads`, `positions`,
-            `norm`, `residual`, `causal`, `network`, `activation`, `lr`, `batch`, `steps`, `seed`,
-            named as in `TransformerConfig` where it has them. `CHOICES` lists their values.
+            `norm`, `residual`, `causal`, `network`, `activation`, `optimizer`, `lr`, `schedule`,
+            `warmup`, `decay_steps`, `clip`, `batch`, `steps`, `seed`, named as in
+            `TransformerConfig` where it has them. `CHOICES` lists their values.
+        view: what the charts are drawn against: "steps", "compute" (operations so far), or "size",
+            at one compute.
 
-    `settings` follow the reader where there is a kernel, and set what is shown.
+    `settings` and `view` follow the reader where there is a kernel, and set what is shown.
 
     Raises:
-        ValueError: if a setting or its value is unknown, a column is missing, or the text is too
-            short or too long.
+        ValueError: if a setting, its value or the view is unknown, a column is missing, or the text
+            is too short or too long.
 
-    Source: Loshchilov and Hutter 2019 (AdamW).
+    Source: Loshchilov and Hutter 2019 (AdamW); Jordan et al. 2024 (Muon); Hoffmann et al. 2022
+    (the best size for a compute).
     """
 
     _esm, _css = bundles.load("Laboratory")
@@ -77,6 +84,7 @@ class Laboratory(Widget):
     runs = traitlets.List(traitlets.Dict()).tag(sync=True)
     table = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode(TEXT).tag(sync=True)
+    view = traitlets.Unicode(VIEWS[0]).tag(sync=True)
 
     def __init__(
         self,
@@ -85,6 +93,7 @@ class Laboratory(Widget):
         text: str = TEXT,
         title: str = "",
         name: str | None = None,
+        view: str = VIEWS[0],
         **settings: Any,
     ) -> None:
         super().__init__(
@@ -93,6 +102,7 @@ class Laboratory(Widget):
             settings=settings,
             runs=[] if runs is None else _runs(np.atleast_1d(runs)),
             text=text,
+            view=view,
             table=number_table(),
         )
 
@@ -109,8 +119,14 @@ class Laboratory(Widget):
             )
         return value
 
+    @traitlets.validate("view")
+    def _check_view(self, proposal: Any) -> str:
+        if proposal["value"] not in VIEWS:
+            raise WidgetError(f"view must be one of {VIEWS}, not {proposal['value']!r}")
+        return proposal["value"]
+
     def content(self) -> bytes:
-        return repr((self.settings, self.runs, self.text)).encode()
+        return repr((self.settings, self.runs, self.text, self.view)).encode()
 
     def summary(self) -> str:
         shown = self.settings
@@ -119,12 +135,12 @@ class Laboratory(Widget):
         return f"{shown['task']}, {sizes}, {stored} stored runs"
 
     def figure_size(self) -> tuple[float, float]:
-        return 5.6, 2.8 if self.runs else 1.4
+        return 5.6, 2.8 if self.runs else 1.8
 
     def draw(self, figure: Figure) -> None:
         if not self.runs:
             words = [f"{label}: {self.settings[name]}" for name, (label, _, _) in CHOICES.items()]
-            figure.supxlabel("\n".join(map(" · ".join, np.array_split(words, 4))), fontsize=8)
+            figure.supxlabel("\n".join(map(" · ".join, np.array_split(words, 6))), fontsize=8)
             return
         left, right = figure.subplots(1, 2)
         for run in self.runs:
@@ -154,11 +170,11 @@ def _settled(given: dict[str, Any]) -> dict[str, Any]:
 def _runs(table: np.ndarray) -> list[dict[str, Any]]:
     """Rows of the table as runs: those that differ in their seed alone are one."""
     columns = table.dtype.names or ()
-    if missing := [name for name in (*CHOICES, *TESTED) if name not in columns]:
+    if missing := [name for name in TESTED if name not in columns]:
         raise WidgetError(f"runs must have the columns of the table, not miss {missing}")
     found: dict[str, dict[str, Any]] = {}
     for row in table:
-        settings = _settled({name: row[name].item() for name in CHOICES})
+        settings = _settled({name: row[name].item() for name in CHOICES if name in columns})
         key = repr({**settings, "seed": None})
         seeds = found.setdefault(key, {"settings": settings, "seeds": {}})["seeds"]
         test = {name: row[name].item() for name in TESTED}

@@ -1,0 +1,114 @@
+// Where the reader's runs stay: in the browser, in a link, in a file. No DOM. What comes from there may be anything.
+import { choices, settled } from "./settings.js";
+import { OUTCOMES } from "./verdict.js";
+
+const MOST = 200_000; // characters of a link, which some browsers cut
+const SEEDS = 20, TESTS = 1000; // of a run from elsewhere, at most
+const rounded = (x) => (x === null || x === undefined ? null : Number(x.toPrecision(4)));
+
+// A run without what a page alone can use, as few numbers as it takes.
+export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, until }) => ({
+  id, number, settings, sizes, bet: bet ?? null, beside: beside ?? null, result: result ?? null, until: until ?? null,
+  seeds: seeds.map(({ seed, done, tests }) =>
+    ({ seed, done, tests: tests.map(({ step, loss, exact, tokens }) => [step, ...[loss, exact, tokens].map(rounded)]) })),
+});
+
+// A run from anything, or null if it is none.
+export function cleaned(given) {
+  const whole = (x) => (Number.isInteger(x) && x >= 0 ? x : null);
+  const { settings, sizes, seeds } = given ?? {};
+  if (!settings || !Array.isArray(seeds) || !seeds.length || seeds.length > SEEDS) return null;
+  if (choices.some(({ name, values }) => name in settings && !values.includes(settings[name]))) return null;
+  const read = seeds.map(cleanSeed);
+  if (read.includes(null)) return null;
+  const text = settings.task === "text" && whole(settings.text) !== null ? { text: settings.text } : {};
+  const sized = ["size", "body", "length", "operations"].every((name) => whole(sizes?.[name]) > 0);
+  const known = (word, words) => (words.includes(word) ? word : null);
+  return {
+    id: String(given.id ?? "").slice(0, 40), number: whole(given.number), settings: { ...settled(settings), ...text },
+    sizes: sized ? { size: sizes.size, body: sizes.body, length: sizes.length, operations: sizes.operations } : null,
+    seeds: read, bet: known(given.bet, OUTCOMES), result: known(given.result, [...OUTCOMES, "open"]),
+    beside: whole(given.beside), until: whole(given.until), kept: true,
+  };
+}
+function cleanSeed(given) {
+  const { seed, done, tests } = given ?? {};
+  if (![seed, done].every(Number.isInteger) || !Array.isArray(tests) || tests.length > TESTS) return null;
+  const fine = (x, least) => typeof x === "number" && Number.isFinite(x) && x >= least;
+  const good = tests.every((test, n) => Array.isArray(test) && fine(test[0], n ? tests[n - 1][0] + 1 : 0)
+    && fine(test[1], 0) && [test[2], test[3]].every((x) => x === null || (fine(x, 0) && x <= 1)) && test[3] !== null);
+  return good ? { seed, done, losses: [], tests: tests.map(([step, loss, exact, tokens]) => ({ step, loss, exact, tokens })) }
+    : null;
+}
+
+// Two runs are one if they have the same settings and the same tests.
+const content = (run) => JSON.stringify([run.settings, bare(run).seeds]);
+export const same = (one, other) => content(one) === content(other);
+
+// As the text of a file and back; `parse` throws a sentence.
+export const written = (runs) => JSON.stringify({ laboratory: 1, runs: runs.map(bare) });
+export function parse(text) {
+  let given;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    throw new Error("This is no file of the laboratory: it holds no JSON.");
+  }
+  if (given?.laboratory !== 1 || !Array.isArray(given.runs)) throw new Error("This file holds no runs of the laboratory.");
+  const runs = given.runs.map(cleaned);
+  if (runs.includes(null)) throw new Error("A run in this file cannot be read, so that none was taken.");
+  return runs;
+}
+
+// As letters of a link and back: a text in base 64.
+export function packed(runs) {
+  const bytes = new TextEncoder().encode(written(runs));
+  let letters = "";
+  for (const byte of bytes) letters += String.fromCharCode(byte);
+  const text = btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  return text.length > MOST ? null : text;
+}
+export function unpacked(text) {
+  let bytes;
+  try {
+    bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+  } catch {
+    throw new Error("The runs of this link cannot be read: a part of it is missing.");
+  }
+  return parse(new TextDecoder().decode(bytes));
+}
+
+// The runs that a browser keeps under a name, and the last number given, so that none is given twice. Where the
+// browser keeps nothing, `put` and `remove` say false.
+export class Shelf {
+  constructor(name, storage) {
+    this.key = `attnbook.laboratory.${name}`;
+    this.storage = storage;
+  }
+  read() {
+    try {
+      const { last, runs } = JSON.parse(this.storage.getItem(this.key)) ?? {};
+      const found = (Array.isArray(runs) ? runs : []).map(cleaned).filter((run) => run?.number && run.id);
+      return { last: Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number)), runs: found };
+    } catch {
+      return { last: 0, runs: [] };
+    }
+  }
+  write({ last, runs }) {
+    try {
+      this.storage.setItem(this.key, JSON.stringify({ last, runs: runs.map(bare) }));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+  // Another page may have put runs there meanwhile: they stay.
+  put(run) {
+    const { last, runs } = this.read(), others = runs.filter(({ id }) => id !== run.id);
+    return this.write({ last: Math.max(last, run.number), runs: [...others, run] });
+  }
+  remove(ids) {
+    const { last, runs } = this.read();
+    return this.write({ last, runs: runs.filter(({ id }) => !ids.includes(id)) });
+  }
+}
