@@ -415,6 +415,8 @@ LINKS = "Seen twice ([proof](#evidence-c01), [proof](#evidence-c02))."
         ("Seen.", SECTION, ["does not link to the evidence of C01", "C02"]),
         (LINKS, "Back: [story](01_tiny).\n\n" + SECTION[:-19], ["C01 does not link back", "C02"]),
         (LINKS, SECTION.replace("(evidence-c02)=", ""), ["C02's evidence has no label"]),
+        (LINKS.replace("c02", "c02-tiny"), SECTION.replace("c02", "c02-tiny"), []),
+        (LINKS, SECTION.replace("c02", "c02-tiny"), ["does not link to the evidence of C02-TINY"]),
     ],
 )
 def test_story_and_evidence_are_linked_claim_by_claim(nb, tmp_path, told, shown, says):

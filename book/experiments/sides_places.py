@@ -29,8 +29,8 @@ def run(lr: float, seed: int) -> Iterator[dict]:
     yield learn(Fewer, "next", lr, seed)
 
 
-SETTINGS = [{"lr": lr, "seed": seed} for lr in RATES for seed in range(3 if lr == RATES[0] else 1)]
-EXPERIMENT = Experiment("sides_places", SETTINGS, run, ("right",), "0.005 0.01 0.02")
+SETTINGS = [{"lr": RATES[0], "seed": seed} for seed in range(3)]
+EXPERIMENT = Experiment("sides_places", SETTINGS, run, ("right",), f"{RATES[0]}, the best of next")
 
 if __name__ == "__main__":
     EXPERIMENT.store()

@@ -86,7 +86,8 @@ export function makeBars({ hidden, name, own, rank, pieces }, best, others, full
       rank ? `, ${ordinal(rank)}` : "", was === undefined ? "" : ` (before: ${share(was)})`)]),
     ...(pieces ? [h("p", { className: "attn-note" }, `The model guesses ${pieces.length} pieces, `,
       ...pieces.flatMap((piece, n) => [n ? " " : "", token(visible(piece))]),
-      ", each without the others: a word's chance is the product of theirs.")] : []));
+      ", each without the others: a word's chance is the product of theirs, and few are words. ",
+      "Write [MASK] in its place to ask for one whole word.")] : []));
 }
 
 // The weight of every head between a place and each token: a row a token, a column a head. `tell` gets the cell that a
