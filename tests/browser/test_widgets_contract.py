@@ -502,21 +502,23 @@ def test_checkpoints_keep_the_contract(browser: Browser, attached: bool) -> None
     page.wait_for_function("sent.length")
     give = "([name, text]) => model.message({ weights: name }, [bytes(text)])"
     best = page.locator(".attn-take .attn-label").first
-    for n, file in ((1, tiny_gpt()), (0, early_gpt()), (1, tiny_gpt())):
+    for asked, (n, file) in enumerate(((1, tiny_gpt()), (0, early_gpt()), (1, tiny_gpt())), 1):
         said = page.get_by_text("The model after 3 of 0 steps of its training.")
         slider = page.get_by_role("slider", name="training")
         if n != page.evaluate("model.get('checkpoint')"):
             slider.press("ArrowLeft" if n == 0 else "ArrowRight")
             assert page.evaluate("[model.get('checkpoint'), unsaved.size]") == [n, 0]
             assert page.locator("textarea").is_disabled()
+        page.wait_for_function("(n) => sent.length === n", arg=asked)
         page.evaluate(give, [file.stem, encoded(file.read_bytes())])
         page.locator("textarea:not([disabled])").wait_for()
         wanted = Playground("We must", checkpoint=n, **given).answer["best"][0]["name"]
         expect(best).to_have_text(visible(wanted))
         assert said.is_visible() == (n == 0)
-    asked = [each["weights"] for each in page.evaluate("sent")]
-    assert asked == ["tiny_gpt", "early", "tiny_gpt"]  # each when it is chosen
+    names = [each["weights"] for each in page.evaluate("sent")]
+    assert names == ["tiny_gpt", "early", "tiny_gpt"]  # each when it is chosen
     page.evaluate("model.fromKernel('checkpoint', 0)")
+    page.wait_for_function("sent.length === 4")
     page.evaluate(give, ["early", encoded(early_gpt().read_bytes())])
     page.locator("textarea:not([disabled])").wait_for()
     page.get_by_role("button", name="Write", exact=True).click()

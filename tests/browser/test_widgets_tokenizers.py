@@ -23,7 +23,7 @@ from tests.browser.widget_pages import (
 )
 
 TEXT = "the people of the states, the unaffordable peace of the people"
-SHOWN = TokenizerBench(TEXT, word=5, name="bench", title="How a text becomes tokens")
+SHOWN = TokenizerBench(TEXT, word=6, name="bench", title="How a text becomes tokens")
 HOSTILE = "<img src=x onerror=document.title='hacked'> שלום é🥲\x00 & " + "x" * 60
 
 
@@ -88,7 +88,7 @@ def test_three_vocabularies_cut(open_page: Callable[..., Page], where: dict[str,
         cut = [ours.vocab.tokens[i].replace("Ġ", "␣") for i in ours.encode(" unaffordable")]
         assert pieces(parts.nth(n)) == cut
     expect(view.get_by_text("No pair of neighbours was ever learnt")).to_have_count(2)
-    expect(view.get_by_text("The word is cut.")).to_be_visible()
+    expect(view.get_by_text("The longest piece that is known")).to_contain_text("The word is cut.")
     view.locator("textarea").fill("🙂 " + "é" * 500)
     expect(view.get_by_text("No piece begins so: the whole word is [UNK].")).to_be_visible()
     view.locator(".attn-words button").last.press("Enter")

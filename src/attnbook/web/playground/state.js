@@ -10,10 +10,14 @@ export const LEAD = "Begin a text. The model says what could come next; a random
   + "Each time you press Write, the numbers are new. "
   + "Press any token to see what else could have stood there, and any bar to take that instead.";
 
+// A state that was stored before there were checkpoints has none.
+export const checkpointsOf = (model) => model.get("checkpoints") ?? [{ name: model.get("weights"), step: 0 }];
+export const chosenOf = (model) => model.get("checkpoint") ?? 0;
+
 // `begun`: how many tokens had been written when the last Write began.
 export function readState(model, begun) {
   const written = model.get("written");
-  const numbers = Object.fromEntries(NUMBERS.map((name) => [name, [Number(model.get(name))]]));
+  const numbers = Object.fromEntries(NUMBERS.map((name) => [name, [Number(model.get(name) ?? 0)]]));
   return { text: [model.get("text")], written: written.length ? written : [-1], ...numbers,
     unfolded: [packFolds(model.get("unfolded"))], begun: [begun] };
 }
@@ -27,6 +31,6 @@ export function traitsOf(given, { size, layers, heads }, model) {
     written: given.written.filter((id) => Number.isInteger(id) && id >= 0 && id < size),
     temperature: Math.max(0, t), top_k: whole(k, 0), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
     seed: whole(seed, 0, 1e6), place: whole(place, -1), head: whole(head, -1, layers * heads - 1),
-    checkpoint: whole(checkpoint, 0, model.get("checkpoints").length - 1), unfolded: unpackFolds(given.unfolded[0]),
+    checkpoint: whole(checkpoint, 0, checkpointsOf(model).length - 1), unfolded: unpackFolds(given.unfolded[0]),
   };
 }

@@ -5,7 +5,7 @@ import { makeEffects, makeFolds } from "./folds.js";
 import { makeInside, makePlaces } from "./inside.js";
 import { Branches, Reader } from "./reader.js";
 import { branch, surprises } from "./row.js";
-import { LEAD, LETTERS, NUMBERS, PACES, readState, traitsOf } from "./state.js";
+import { LEAD, LETTERS, NUMBERS, PACES, checkpointsOf, chosenOf, readState, traitsOf } from "./state.js";
 import { makeBars, makeDraw, makeText } from "./view.js";
 import { share, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
@@ -47,7 +47,7 @@ class Playground {
       oninput: ({ target }) => {
         if (target.value !== "" && target.checkValidity()) put(model, { seed: Number(target.value) });
       } });
-    this.training = makeCheckpoints(model.get("checkpoints"), (checkpoint) => put(model, { checkpoint }));
+    this.training = makeCheckpoints(checkpointsOf(model), (checkpoint) => put(model, { checkpoint }));
     this.filters = makeFilters((traits) => put(model, traits));
   }
 
@@ -200,7 +200,7 @@ class Playground {
   drawControls() {
     const { model, text, seed, writing } = this, { full, engine } = this.reader, live = this.reader.live && engine;
     if (text.value !== model.get("text")) text.value = model.get("text");
-    this.training.draw(model.get("checkpoint"), this.reader.live);
+    this.training.draw(chosenOf(model), this.reader.live);
     this.go.textContent = writing ? "Stop" : "Write";
     text.disabled = this.other.disabled = seed.disabled = !live;
     if (!seed.matches(":focus")) seed.value = model.get("seed");
@@ -231,7 +231,7 @@ function render({ model, el }) {
   const wonder = onceAFrame(() => reader.ask());
   let dismiss = () => {};
   function call() {
-    const { name } = model.get("checkpoints")[model.get("checkpoint")];
+    const { name } = checkpointsOf(model)[chosenOf(model)];
     dismiss();
     playground.wait();
     dismiss = summon({ model, root, status, name, ready: (engine, told) => playground.ready(engine, told) });
