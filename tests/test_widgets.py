@@ -750,6 +750,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",
+        "ModelMap(encoder, BERT: The finding)",
         "Playground(2 tokens: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "Quiz(1 questions: The finding)",

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from attnbook.model.config import BERT
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import arrow, cells, column, row
 from attnbook.web import (
@@ -18,6 +19,7 @@ from attnbook.web import (
     Laboratory,
     LossSurface,
     MaskedWords,
+    ModelMap,
     Playground,
     PositionExplorer,
     Question,
@@ -113,6 +115,7 @@ def each() -> list[Any]:
         Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
+        ModelMap({"BERT": BERT}, 30522, shape="encoder", title="The finding"),
         Playground("We must", weights=tiny_gpt(), title="The finding"),
         PositionExplorer(title="The finding"),
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),

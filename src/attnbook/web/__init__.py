@@ -12,6 +12,7 @@ from attnbook.web.head_chips.widget import HeadChips
 from attnbook.web.laboratory.widget import Laboratory
 from attnbook.web.loss_surface.widget import LossSurface
 from attnbook.web.masked_words.widget import MaskedWords
+from attnbook.web.model_map.widget import ModelMap
 from attnbook.web.playground.widget import Playground
 from attnbook.web.position_explorer.widget import PositionExplorer
 from attnbook.web.quiz.questions import check_yourself
@@ -33,6 +34,7 @@ __all__ = [
     "Laboratory",
     "LossSurface",
     "MaskedWords",
+    "ModelMap",
     "Playground",
     "PositionExplorer",
     "Question",
