@@ -91,6 +91,15 @@ def test_a_part_has_the_parameters_of_its_modules() -> None:
     assert found["words"] == inside("words.") and found["next"] == inside("pooler", "next_sent")
 
 
+def test_of_the_second_model_only_what_is_exchanged_is_stored() -> None:
+    one, other = exchange().pictures
+    for part, n in (("norm", 3), ("keys", 2), ("rope", 3), ("bias", 2), ("feed-forward", 1)):
+        assert one.count(f"data-part='{part}'") == other.count(f"data-part='{part}'") == n
+    assert "data-part='add'" in one and "data-part='add'" not in other
+    whole_other = ModelMap({"GPT-2": GPT_2, "SmolLM2": SMOLLM2}, [50257, 49152]).pictures[1]
+    assert "data-part='add'" in whole_other and len(other) < 0.7 * len(one)
+
+
 def test_known_sizes() -> None:
     sizes = {"GPT-2": GPT_2, "BERT": BERT}
     found = [whole(ModelMap({"GPT-2": sizes["GPT-2"]}, 50257))]

@@ -81,10 +81,11 @@ class ModelMap(Widget):
             raise WidgetError(f"models must be one or two, each with a vocab_size, not {found}")
         self.shape, self.looks = shape, [told.look(config, shape) for config in configs]
         names = told.changes(configs[0], configs[-1]) if sizes[0] == sizes[-1] else []
+        only = [part for each in names for part in told.CHANGES[each][1]]
         super().__init__(
             name=name,
             title=title,
-            pictures=[drawn(look, shape) for look in self.looks],
+            pictures=[drawn(look, shape, only if n else ()) for n, look in enumerate(self.looks)],
             models=[
                 {"name": key, "names": told.names_of(config, shape)}
                 for key, config in models.items()

@@ -1,5 +1,8 @@
 """A Transformer's drawing as the maps show it: SVG with its description, and its size."""
 
+from collections.abc import Collection
+from dataclasses import replace
+
 from attnbook.show.blocks import Look, transformer
 from attnbook.show.drawing import WIDTH
 from attnbook.show.picture import Picture
@@ -23,11 +26,15 @@ ALT = {
 }
 
 
-def drawn(look: Look, shape: str) -> str:
-    """A Transformer as SVG, with its description."""
+def drawn(look: Look, shape: str, only: Collection[str] = ()) -> str:
+    """A Transformer as SVG, with its description; or `only` its parts of these names."""
     hides = "later words" if shape == "decoder" else "padding"
     alt = ALT[shape].format(n=look.layers, hides=hides)
-    return Picture(transformer(look, shape=shape)).svg(alt)
+    body = transformer(look, shape=shape)
+    if only:
+        kept = [each for each in body.inside if isinstance(each, tuple) and each[2].name in only]
+        body, alt = replace(body, inside=tuple(kept)), "parts"
+    return Picture(body).svg(alt)
 
 
 def size(look: Look, shape: str, title: str) -> tuple[float, float]:
