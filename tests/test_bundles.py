@@ -73,7 +73,7 @@ def test_a_script_of_the_site_is_classic(name: str, tmp_path: Path) -> None:
 def test_a_shared_style_comes_where_it_is_used() -> None:
     styled = {name for name in CLASSES if ".attn-slider{" in bundles.load(name)[1]}
     assert {name for name in CLASSES if '"attn-slider"' in bundles.load(name)[0]} < styled
-    assert {"BlockDiagram", "Playground"} < styled < {*CLASSES}
+    assert {"RotaryDial", "Playground"} < styled < {*CLASSES}
 
 
 def test_a_still_drawing_in_a_file_follows_the_systems_theme() -> None:

@@ -1,10 +1,10 @@
 """Interactive figures, which work with a kernel and, on the site, without one."""
 
 from attnbook.web._widget import format_number
+from attnbook.web.ablation_map.widget import AblationMap
 from attnbook.web.attention_heatmap.widget import AttentionHeatmap
 from attnbook.web.attention_plane.widget import AttentionPlane
 from attnbook.web.attention_sheet.widget import AttentionSheet
-from attnbook.web.block_diagram.widget import BlockDiagram
 from attnbook.web.cost_calculator.widget import CostCalculator
 from attnbook.web.decoding_bench.widget import DecodingBench
 from attnbook.web.drawing.widget import Drawing, Step
@@ -23,10 +23,10 @@ from attnbook.web.transformer_map.widget import TransformerMap
 from attnbook.web.translator.widget import Translator
 
 __all__ = [
+    "AblationMap",
     "AttentionHeatmap",
     "AttentionPlane",
     "AttentionSheet",
-    "BlockDiagram",
     "CostCalculator",
     "DecodingBench",
     "Drawing",
