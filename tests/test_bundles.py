@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
 from attnbook import bundles
+from attnbook.show import charts, machine, plots
 from attnbook.web._model_widget import ModelWidget
 from tests.helpers.widgets import each
 from tools.notebooks import ROOT
@@ -71,7 +73,7 @@ def test_a_script_of_the_site_is_classic(name: str, tmp_path: Path) -> None:
 def test_a_shared_style_comes_where_it_is_used() -> None:
     styled = {name for name in CLASSES if ".attn-slider{" in bundles.load(name)[1]}
     assert {name for name in CLASSES if '"attn-slider"' in bundles.load(name)[0]} < styled
-    assert {"BlockDiagram", "Playground"} < styled < {*CLASSES}
+    assert {"RotaryDial", "Playground"} < styled < {*CLASSES}
 
 
 def test_a_still_drawing_in_a_file_follows_the_systems_theme() -> None:
@@ -80,6 +82,26 @@ def test_a_still_drawing_in_a_file_follows_the_systems_theme() -> None:
     _, *rules = bundles.still().split("@media(prefers-color-scheme:dark){svg:root{")
     for line in dark[1].split(";"):
         assert line.strip() in rules[-1]
+
+
+def test_a_still_drawing_brings_the_rules_that_it_needs() -> None:
+    def vars_of(text: str) -> tuple[set[str], set[str]]:
+        given, used = r"(--[\w-]+):", r"var\((--(?:attn|chart)-[\w-]+)"
+        return {*re.findall(given, text)}, {*re.findall(used, text)}
+
+    strip = machine("words", "encoder")("encoder")
+    figure, axes = plt.subplots()
+    axes.plot([1, 2], color=plots.BLUE)
+    drawn = [strip._repr_mimebundle_()[bundles.SVG], charts.svg(figure)]
+    for svg, has, lacks in zip(
+        drawn, (".draw-box", ".draw-chart text"), (".draw-key", ".draw-box"), strict=True
+    ):
+        assert has in svg and lacks not in svg
+        given, used = vars_of(svg)
+        assert used - {"--of"} <= given, "each colour is one that the drawing brings along"
+        assert len(bundles.still(svg)) < 0.7 * len(bundles.still())
+        assert bundles.styled(svg) == svg
+        assert bundles.styled(re.sub("<style>.*</style>", "<style>old</style>", svg)) == svg
 
 
 def colours() -> str:

@@ -241,7 +241,7 @@ def test_a_still_drawing_has_the_looks_of_today_and_words_of_its_own(nb, check):
     cell.outputs.append(nbformat.v4.new_output("display_data", {notebooks.SVG: svg.format("old")}))
     assert check(nb).endswith("copies of still drawings are stale: make widgets")
     assert notebooks.refresh(nb) == ["still drawings"]
-    assert cell.outputs[-1].data[notebooks.SVG] == svg.format(bundles.still())
+    assert cell.outputs[-1].data[notebooks.SVG] == svg.format(bundles.still(svg))
     assert check(nb) == ""
 
 

@@ -23,21 +23,18 @@ from attnbook import web
 from attnbook.model.positions import Rotary, sinusoidal
 from attnbook.web import (
     AttentionHeatmap,
-    BlockDiagram,
     LossSurface,
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
     format_number,
 )
-from attnbook.web.block_diagram.widget import PARTS
 from attnbook.web.rotary_dial.widget import positioned
 from attnbook.web.softmax_temperature.widget import softmax
 from tests.helpers.widgets import (
     KEYS,
     QUERIES,
     ROWS,
-    RUNS,
     bowls,
     each,
 )
@@ -535,99 +532,6 @@ def test_dial_writes_any_words_as_they_are() -> None:
     assert texts == ["", "", "q", "q₁₂ $\\x$", "", "", "k", "k₇ $"]
 
 
-# ---- BlockDiagram
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"off": ["gate"]}, "runs[1]: off must be [] or one of positions, self-attention, mask"),
-        ({"off": ["mask", "scale"]}, "runs[1]: off must be [] or one of"),
-        ({"off": []}, "runs[0] must be the whole model's (off: []), and no other"),
-        ({"off": ["residual"]}, "runs must leave out each part once, not ['residual', 'residual'"),
-        ({"steps": [0, 50]}, "runs[1]: loss must be [step] or [seed, step] for 2 steps, not (2, 3"),
-        ({"steps": [0, 50, 50]}, "runs[1]: steps must be two or more increasing numbers"),
-        ({"steps": [0]}, "runs[1]: steps must be two or more increasing numbers"),
-        ({"loss": [1, np.nan, 1]}, "runs[1]: loss must be numbers of at least 0; NaN or infinity"),
-        ({"loss": [1, -1, 1]}, "runs[1]: loss must be numbers of at least 0"),
-        ({"loss": [[[1, 2, 3]]]}, "runs[1]: loss must be [step] or [seed, step]"),
-        ({"loss": [[1, 2, 3], [1]]}, "runs[1]: loss must be a full array of numbers"),
-        ({"exact": [0, 1.01]}, "runs[1]: exact must be a share 0..1 for each seed"),
-        ({"exact": []}, "runs[1]: exact must be a share 0..1 for each seed"),
-        ({"exact": 0.5}, "runs[1]: exact must be a share 0..1 for each seed"),
-        ({"exact": [0, 0, 1]}, "runs[1]: 2 curves of loss for 3 seeds in exact"),
-        ({"translations": [["a", "b"]]}, "translations must be [source, output, gold] each"),
-        ({"translations": ["abc"]}, "runs[1]: translations must be a list of tokens"),
-        ({"translations": [["a", "b", "c"]]}, "runs[1] must translate the same sources as runs[0]"),
-        ({"seed": 1}, "runs[1] must be a dict with the keys off, steps, loss, exact, translations"),
-    ],
-)
-def test_diagram_refuses(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(says)):
-        BlockDiagram([RUNS[0], {**RUNS[1], **change}, *RUNS[2:]])
-
-
-@pytest.mark.parametrize(
-    ("runs", "options", "says"),
-    [
-        ([], {}, "runs must be a list of dicts, the whole model's first"),
-        ("whole", {}, "runs must be a list of dicts"),
-        (RUNS[1:], {}, "runs[0] must be the whole model's"),
-        ([None], {}, "runs[0] must be a dict with the keys off"),
-        (RUNS, {"norm": "none"}, "norm must be 'pre' or 'post', not 'none'"),
-        (RUNS, {"n_heads": 0}, "n_heads must be at least 1, not 0"),
-        (RUNS, {"n_layers": -1}, "n_layers must be at least 1, not -1"),
-    ],
-)
-def test_diagram_refuses_what_it_cannot_draw(runs: Any, options: dict, says: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(says)):
-        BlockDiagram(runs, **options)
-
-
-def test_diagram_keeps_what_it_was_given() -> None:
-    exact = {**RUNS[0], "loss": torch.tensor([4.123456, 1, 0.0123456])}
-    widget = BlockDiagram([exact, {**RUNS[1], "off": "mask"}])
-    assert [run["off"] for run in widget.runs] == [[], ["mask"]]
-    assert widget.runs[0]["loss"] == [[4.123, 1, 0.01235]]
-    assert BlockDiagram(widget.runs).runs == widget.runs  # kept once, kept for good
-    assert widget.runs[1]["translations"] == RUNS[1]["translations"]
-    long = {**RUNS[0], "steps": range(200_000), "loss": np.full(200_000, 0.125)}
-    with pytest.raises(ValueError, match="bytes, more than 1,000,000: give fewer steps"):
-        BlockDiagram([long])
-
-
-def test_diagram_follows_the_browser_and_python() -> None:
-    widget = BlockDiagram(RUNS)
-    assert widget.parts() == ["mask", "residual", "positions"]
-    assert widget.run()["exact"] == [1, 0.99]
-    widget.set_state({"off": "residual"})
-    assert widget.run()["exact"] == [0.25]
-    for trait, value in (("off", "norm"), ("off", "whole"), ("norm", ""), ("runs", RUNS[:2])):
-        before = getattr(widget, trait)
-        with pytest.raises(ValueError, match=f"{trait} must"):
-            setattr(widget, trait, value)
-        assert getattr(widget, trait) == before
-    widget.off = ""
-    widget.runs = RUNS[:2]
-    assert widget.parts() == ["mask"]
-
-
-def test_diagram_pictures_every_run() -> None:
-    widget = BlockDiagram([*RUNS, {**RUNS[1], "off": ["heads"]}])
-    widget.off = "mask"
-    figure = Figure()
-    widget.draw(figure)
-    losses, bars = figure.axes
-    whole, present = (line.get_xydata() for line in losses.lines)
-    assert np.allclose(whole, [[0, 4], [50, 1.5], [200, 0.02]])
-    assert np.allclose(present, [[0, 4], [50, 0.2], [200, 0.75]])
-    assert losses.get_ylabel() == "loss, no mask; dashed: whole model"
-    names = [tick.get_text() for tick in bars.get_yticklabels()]
-    assert names == ["whole model", "no mask", "no residual", "no positions", "one head"]
-    shares = [bar.get_width() for bar in bars.patches if isinstance(bar, Rectangle)]
-    assert shares == pytest.approx([0.995, 0.0625, 0.25, 0.5, 0.0625])
-
-
 # ---- LossSurface
 
 
@@ -739,10 +643,10 @@ def test_surface_pictures_one_scale(log: bool, monkeypatch: pytest.MonkeyPatch) 
 
 def test_repr_is_stable_and_says_what_it_is() -> None:
     assert list(map(repr, each())) == [
+        "AblationMap(encoder and decoder, 3 parts to take away, 2 seeds: The finding)",
         "AttentionHeatmap(3 query x 4 key: The finding)",
         "AttentionPlane(3 queries, 4 keys, values of 2: The finding)",
         "AttentionSheet(3 words, d 3, d_k 3, d_v 3: The finding)",
-        "BlockDiagram(encoder and decoder, 3 parts to leave out, 2 seeds: The finding)",
         "CostCalculator(d 576, 6 blocks, 9 heads on 3, 1,024 tokens, 0 measured: The finding)",
         "DecodingBench(2 tokens of a prompt, up to 2 behind it: The finding)",
         "Drawing(A query meets two keys, 3 steps: The finding)",
@@ -750,6 +654,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "Laboratory(sort, 2 layers of 32, 0 stored runs: The finding)",
         "LossSurface(with, without: 2 x 5 x 5 losses, up to 1 along two directions: The finding)",
         "MaskedWords(4 words, 1 hidden: The finding)",
+        "ModelMap(encoder, BERT: The finding)",
         "Playground(2 tokens: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
         "Quiz(1 questions: The finding)",
@@ -875,12 +780,6 @@ def test_large_maps_have_small_pictures() -> None:
 
 
 # ---- sources
-
-
-def test_both_languages_read_one_list() -> None:
-    assert PARTS[0] == "positions" and PARTS[-1] == "scale" and len(PARTS) == 9
-    for part in PARTS:
-        assert BlockDiagram([RUNS[0], {**RUNS[1], "off": part}]).parts() == [part]
 
 
 def test_each_file_is_short_and_safe() -> None:

@@ -5,7 +5,7 @@ import * as masked from "../src/attnbook/web/masked_words/masked.js";
 import * as math from "../src/attnbook/web/shared/math.js";
 import * as positions from "../src/attnbook/web/shared/positions.js";
 import { pause, pieces } from "../src/attnbook/web/drawing/captions.js";
-import { unpaired } from "../src/attnbook/web/block_diagram/translations.js";
+import { unpaired } from "../src/attnbook/web/ablation_map/translations.js";
 import * as surfaces from "../src/attnbook/web/loss_surface/surfaces.js";
 
 const close = (got, want, slack = 1e-12) => {

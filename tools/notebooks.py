@@ -19,7 +19,6 @@ from attnbook.files import atomic
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
-STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
 HIDES = {  # tag that folds a cell on a page -> Jupyter's name
@@ -174,7 +173,7 @@ def refresh(nb: NotebookNode) -> list[str]:
     for data in (o.get("data", {}) for cell in code_cells(nb) for o in cell.outputs):
         svg = data.get(SVG, "")
         if STILL in svg:
-            data[SVG] = STYLE.sub(lambda _: f"<style>{bundles.still()}</style>", svg, count=1)
+            data[SVG] = bundles.styled(svg)
             stale += ["still drawings"] * (data[SVG] != svg)
     return list(dict.fromkeys(stale))
 

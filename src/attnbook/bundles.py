@@ -11,6 +11,9 @@ STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 # Of a drawing without steps: its form, its class; of a chart, whose cell describes it, the classes.
 SVG, STILL, CHART = "image/svg+xml", "draw-still", "draw-still draw-chart"
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+RULE = re.compile(r"@[^{]+\{(?:[^{}]+\{[^{}]*\})*\}|[^{}]+\{[^{}]*\}")
+VALUE = re.compile(r"(--[\w-]+):[^;{}]*(?:;|(?=\}))")
 
 
 def classes() -> list[str]:
@@ -39,9 +42,26 @@ def stored(name: str) -> dict[str, str]:
     return {"_anywidget_id": f"attnbook.web.{stem(name)}.widget.{name}", "_esm": esm, "_css": css}
 
 
-def still() -> str:
-    """The stylesheet of a drawing by itself."""
-    return _text("still.css")
+def still(svg: str = "") -> str:
+    """The stylesheet of a drawing by itself: the rules and colours that `svg` needs, or all."""
+    sheet, drawn = _text("still.css"), STYLE.sub("", svg)
+    if not svg:
+        return sheet
+    own = {*re.findall(r"(?:draw|chart)-[a-z]+", drawn)}
+    rules = [rule for rule in RULE.findall(sheet)
+             if {*re.findall(r"\.((?:draw|chart)-[a-z]+)", rule)} <= own]  # fmt: skip
+    needed = "".join(rules)
+    for _ in range(2):  # a colour may be made of others
+        used = {*re.findall(r"var\((--[\w-]+)", needed + drawn)}
+        unused = {name for name in VALUE.findall(needed) if name not in used}
+        needed = VALUE.sub(lambda value, no=unused: "" if value[1] in no else value[0], needed)
+    return re.sub(r"[^{}]+\{\}", "", needed).strip()
+
+
+def styled(svg: str) -> str:
+    """A drawing by itself with the stylesheet that it needs, in place of the one that it has."""
+    sheet = f"<style>{still(svg)}</style>"
+    return re.sub(r"^(<svg[^>]*>)", lambda start: start[1] + sheet, STYLE.sub("", svg, count=1))
 
 
 def _text(name: str) -> str:

@@ -11,10 +11,10 @@ import traitlets
 
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
+    AblationMap,
     AttentionHeatmap,
     AttentionPlane,
     AttentionSheet,
-    BlockDiagram,
     CostCalculator,
     DecodingBench,
     LossSurface,
@@ -60,8 +60,8 @@ def temperature(**options: Any) -> SoftmaxTemperature:
     return SoftmaxTemperature(**{"logits": [1, 2, 3], "labels": [*"abc"], **options})
 
 
-def diagram(**options: Any) -> BlockDiagram:
-    return BlockDiagram(**{"runs": [RUN, {**RUN, "off": "mask"}], **options})
+def ablation(**options: Any) -> AblationMap:
+    return AblationMap(**{"runs": [RUN, {**RUN, "off": "mask"}], **options})
 
 
 def surface(**options: Any) -> LossSurface:
@@ -149,33 +149,27 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (temperature, {"editable": None}, f"'editable' {TRAIT} a boolean, not .*None"),
     (temperature, {"title": 3}, f"'title' {TRAIT} a unicode string, not the int 3"),
     (temperature, {"name": "a&b"}, f"{NAME} 'a&b'"),
-    (diagram, {"runs": None}, "runs must be a list of dicts, the whole model's first, not None"),
-    (diagram, {"runs": []}, r"runs must be a list of dicts, the whole model's first, not \[\]"),
-    (diagram, {"runs": "whole"}, "runs must be a list of dicts, .* not 'whole'"),
-    (diagram, {"runs": np.array(3)}, "runs must be a list of dicts, .* not array"),
-    (diagram, {"runs": [3]}, r"runs\[0\] must be a dict with the keys off, .*, not 3"),
-    (diagram, {"runs": [{}]}, r"runs\[0\] must be a dict with the keys off, .*, not set"),
-    (diagram, {"runs": [RUN, RUN]}, r"runs\[0\] must be the whole model's .*, and no other"),
-    (diagram, second(off=None), r"runs\[1\]: off must be a list of parts, not None"),
-    (diagram, second(off=[["mask"]]), r"runs\[1\]: off must be .* one of .*, not \[\['mask'\]\]"),
-    (diagram, second(off="gate"), r"runs\[1\]: off must be .* one of .*, not \['gate'\]"),
-    (diagram, second(steps="abc"), rf"runs\[1\]: steps {NUMBERS}, not 'abc'"),
-    (diagram, second(steps=[0, np.nan, 1]), r"runs\[1\]: steps must be .* increasing numbers"),
-    (diagram, second(loss=[1, 2]), r"runs\[1\]: loss must be .* for 3 steps, not \(1, 2\)"),
-    (diagram, second(loss=[1, 2, np.nan]), r"runs\[1\]: loss must be .* NaN or infinity in it"),
-    (diagram, second(loss=None), rf"runs\[1\]: loss {NUMBERS}, not None"),
-    (diagram, second(exact=[2]), r"runs\[1\]: exact must be a share 0..1 .*, not \[2.\]"),
-    (diagram, second(exact=[]), r"runs\[1\]: exact must be a share 0..1 for each seed"),
-    (diagram, second(translations=3), r"runs\[1\]: translations must be a list of .*, not 3"),
-    (diagram, second(translations=["abc"]), r"runs\[1\]: translations must be a list of tokens"),
-    (diagram, second(translations=[["a", "b"]]), r"runs\[1\]: translations must be \[source, out"),
-    (diagram, second(translations=[]), r"runs\[1\] must translate the same sources as runs\[0\]"),
-    (diagram, {"norm": "none"}, "norm must be 'pre' or 'post', not 'none'"),
-    (diagram, {"norm": None}, f"'norm' {TRAIT} a unicode string, not .*None"),
-    (diagram, {"n_heads": 0}, "n_heads must be at least 1, not 0"),
-    (diagram, {"n_heads": 1.5}, f"'n_heads' {TRAIT} an int, not the float 1.5"),
-    (diagram, {"n_layers": -1}, "n_layers must be at least 1, not -1"),
-    (diagram, {"n_layers": "2"}, f"'n_layers' {TRAIT} an int, not the str '2'"),
+    (ablation, {"runs": None}, "runs must be a list of dicts, the whole model's first, not None"),
+    (ablation, {"runs": []}, r"runs must be a list of dicts, the whole model's first, not \[\]"),
+    (ablation, {"runs": "whole"}, "runs must be a list of dicts, .* not 'whole'"),
+    (ablation, {"runs": np.array(3)}, "runs must be a list of dicts, .* not array"),
+    (ablation, {"runs": [3]}, r"runs\[0\] must be a dict with the keys off, .*, not 3"),
+    (ablation, {"runs": [{}]}, r"runs\[0\] must be a dict with the keys off, .*, not set"),
+    (ablation, {"runs": [RUN, RUN]}, r"runs\[0\] must be the whole model's .*, and no other"),
+    (ablation, second(off=None), r"runs\[1\]: off must be a list of parts, not None"),
+    (ablation, second(off=[["mask"]]), r"runs\[1\]: off must be .* one of .*, not \[\['mask'\]\]"),
+    (ablation, second(off="gate"), r"runs\[1\]: off must be .* one of .*, not \['gate'\]"),
+    (ablation, second(steps="abc"), rf"runs\[1\]: steps {NUMBERS}, not 'abc'"),
+    (ablation, second(steps=[0, np.nan, 1]), r"runs\[1\]: steps must be .* increasing numbers"),
+    (ablation, second(loss=[1, 2]), r"runs\[1\]: loss must be .* for 3 steps, not \(1, 2\)"),
+    (ablation, second(loss=[1, 2, np.nan]), r"runs\[1\]: loss must be .* NaN or infinity in it"),
+    (ablation, second(loss=None), rf"runs\[1\]: loss {NUMBERS}, not None"),
+    (ablation, second(exact=[2]), r"runs\[1\]: exact must be a share 0..1 .*, not \[2.\]"),
+    (ablation, second(exact=[]), r"runs\[1\]: exact must be a share 0..1 for each seed"),
+    (ablation, second(translations=3), r"runs\[1\]: translations must be a list of .*, not 3"),
+    (ablation, second(translations=["abc"]), r"runs\[1\]: translations must be a list of tokens"),
+    (ablation, second(translations=[["a", "b"]]), r"runs\[1\]: translations must be \[source, out"),
+    (ablation, second(translations=[]), r"runs\[1\] must translate the same sources as runs\[0\]"),
     (surface, {"surfaces": None}, f"surfaces {NUMBERS}, not None"),
     (surface, {"surfaces": np.ones((3, 3))}, r"surfaces must be \[k, n, n\] .*, not \(3, 3\)"),
     (surface, {"surfaces": np.ones((2, 4, 4))}, r"surfaces must be .* n odd, .*, not \(2, 4, 4\)"),

@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
+    AblationMap,
     AttentionHeatmap,
     AttentionPlane,
     AttentionSheet,
-    BlockDiagram,
     CostCalculator,
     DecodingBench,
     HeadChips,
@@ -279,26 +279,25 @@ def test_calculator_keeps_the_contract(browser: Browser, attached: bool) -> None
 
 
 @pytest.mark.parametrize("attached", [True, False])
-def test_diagram_keeps_the_contract(browser: Browser, attached: bool) -> None:
+def test_ablation_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
-    errors = start(page, BlockDiagram(RUNS, name="kept"), attached)
-    pressed = "[...el.querySelectorAll('[aria-pressed=false]')].map((e) => e.dataset.part)"
-    page.get_by_role("button", name="mask").click()
+    errors = start(page, AblationMap(RUNS, name="kept"), attached)
+    pressed = "[...el.querySelectorAll('[aria-pressed=true]')].map((e) => e.dataset.part)"
+    page.get_by_role("button", name="mask: causal").click()
     assert page.evaluate(f"[model.get('off'), unsaved.size, {pressed}]") == ["mask", 0, ["mask"]]
-    page.evaluate("model.fromKernel('off', 'residual')")
+    page.evaluate("model.fromKernel('off', 'add')")
     settle(page, 2)
-    assert page.evaluate(pressed) == ["residual"]
-    readout = page.locator(".attn-readout")
-    expected = "Without residual connections: exactly right 0.250 · whole model 0.995"
+    assert page.evaluate(pressed) == ["add"]
+    readout = page.locator(".attn-rule")
+    expected = "Without add (residual connections): exactly right 0.250 · whole model 0.995"
     assert readout.text_content() == expected
-    assert page.locator(".attn-wire.attn-off").count() == 5  # drawn though attached late
-    fewer = BlockDiagram([{**RUNS[0], "exact": [0.5, 0.5]}, RUNS[2]]).get_state()["runs"]
+    fewer = AblationMap([{**RUNS[0], "exact": [0.5, 0.5]}, RUNS[2]]).get_state()["runs"]
     page.evaluate("(runs) => model.fromKernel('runs', runs)", fewer)  # Python gives other runs
     settle(page, 2)
     assert [readout.count(), page.locator("[aria-pressed]").count()] == [1, 1]
     assert (readout.text_content() or "").endswith("whole model 0.500")
     page.get_by_role("button", name="Reset").click()
-    assert page.evaluate("[model.get('off'), unsaved.size]") == ["residual", 0]
+    assert page.evaluate("[model.get('off'), unsaved.size]") == ["add", 0]
     finish(page, errors)
 
 

@@ -1,4 +1,4 @@
-"""TransformerMap in Chromium: parts that open by pointer and keys, and the switch of norms."""
+"""TransformerMap in Chromium: parts that open by pointer and keys, switches of norm and shape."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page
 
+from attnbook.show.blocks import SHAPES
 from attnbook.walks import part_walks
 from attnbook.web import TransformerMap
-from tests.browser.widget_pages import everywhere, settle, violations, widget, written
+from tests.browser.widget_pages import copied, everywhere, settle, violations, widget, written
 from tests.helpers.walks import drawn
 from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, translator
 
@@ -18,7 +19,11 @@ WALKS = part_walks(translator(), ENGLISH, FRENCH, place=PLACE)
 
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
-    return widget_page([TransformerMap(WALKS, title="Press a part", name="parts")])
+    widgets = [
+        TransformerMap(WALKS, title="Press a part", name="parts"),
+        TransformerMap(WALKS, shapes=SHAPES, name="shapes"),
+    ]
+    return widget_page(widgets)
 
 
 def shown(part: str, name: str) -> list[str]:
@@ -81,6 +86,29 @@ def test_the_switch_moves_the_norms(page_factory: Callable[..., Page], path: Pat
     assert norms.count() == 7
 
 
+@everywhere
+def test_the_switch_changes_the_shape(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    page = page_factory(path, **where)
+    board = widget(page, 1)
+    counts = {"encoder-decoder": (5, 1), "decoder alone": (2, 0), "encoder alone": (2, 0)}
+    for name, (sums, cross) in counts.items():
+        board.get_by_role("button", name=name).press("Enter")
+        settle(page)
+        found = [board.locator(f".attn-towers [data-part={part}]").count()
+                 for part in ("add", "cross", "mask")]  # fmt: skip
+        assert found == [sums, cross, name != "encoder alone"]
+        assert board.get_by_role("button", name=name).get_attribute("aria-pressed") == "true"
+    assert "as BERT does" in (board.locator(".attn-rule").text_content() or "")
+    board.get_by_role("button", name="feed-forward", exact=True).press("Enter")
+    settle(page, 2)
+    walk = board.locator(".attn-walked .attn-drawing")
+    walk.get_by_role("button", name="Next", exact=True).press("Enter")
+    assert written(walk, "before") == shown("feed-forward", "before")
+    assert copied(board) == "#w.shapes=part:5;shape:2"
+
+
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])
 def test_axe_finds_nothing(
     page_factory: Callable[..., Page], path: Path, theme: str, width: int
@@ -89,3 +117,4 @@ def test_axe_finds_nothing(
     widget(page, 0).get_by_role("button", name="cross-attention").press("Enter")
     assert opened(page).count() == 1
     assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

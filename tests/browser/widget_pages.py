@@ -308,26 +308,6 @@ def dial_says(q: Any, k: Any, i: int, j: int, theta: float, mode: str) -> list[s
     return [first, f"All {len(every)} pairs with i − j = {distance}: {spread}"]
 
 
-WITHOUT = {
-    "": "Whole model",
-    "mask": "Without the mask",
-    "residual": "Without residual connections",
-    "norm": "Without layer norm",
-    "scale": "Without the scale 1/√(d/h)",
-}
-
-
-def diagram_says(runs: list[dict[str, Any]], off: str, n_heads: int = 4) -> str:
-    """The line of figures that a BlockDiagram must show."""
-    names = {**WITHOUT, "heads": f"With one head, not {n_heads}"}
-    share = {"".join(run["off"]): format_number(float(np.mean(run["exact"]))) for run in runs}
-    exact = next(run["exact"] for run in runs if run["off"] == [off] * bool(off))
-    seeds = ", ".join(format_number(float(x)) for x in exact)
-    each = f" (seeds {seeds})" if len(exact) > 1 else ""
-    rest = f"whole model {share['']}" if off else "switch a part off in the diagram"
-    return f"{names.get(off, f'Without {off}')}: exactly right {share[off]}{each} · {rest}"
-
-
 def surface_says(widget: Any) -> list[str]:
     """The lines of figures that a LossSurface must show."""
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from attnbook.model.config import BERT
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import arrow, cells, column, row
 from attnbook.web import (
+    AblationMap,
     AttentionHeatmap,
     AttentionPlane,
     AttentionSheet,
-    BlockDiagram,
     CostCalculator,
     DecodingBench,
     Drawing,
@@ -18,6 +19,7 @@ from attnbook.web import (
     Laboratory,
     LossSurface,
     MaskedWords,
+    ModelMap,
     Playground,
     PositionExplorer,
     Question,
@@ -40,7 +42,7 @@ SOURCES = {"zweihundert": "two hundred", "vierzig": "forty"}
 
 
 def run(*off: str, loss: Any, exact: Any, said: tuple[str, str]) -> dict[str, Any]:
-    """A stored run of a BlockDiagram, made up."""
+    """A stored run of an AblationMap, made up."""
     told = [[source, out, gold] for (source, gold), out in zip(SOURCES.items(), said, strict=True)]
     steps = [0, 50, 200]
     return {"off": [*off], "steps": steps, "loss": loss, "exact": exact, "translations": told}
@@ -49,7 +51,7 @@ def run(*off: str, loss: Any, exact: Any, said: tuple[str, str]) -> dict[str, An
 RUNS = [
     run(loss=[[4, 1, 0.01], [4, 2, 0.03]], exact=[1, 0.99], said=("two hundred", "forty")),
     run("mask", loss=[[4, 0.1, 0.5], [4, 0.3, 1]], exact=[0, 0.125], said=("two two two", "")),
-    run("residual", loss=[3.9, 3.8, 3.7], exact=[0.25], said=("hundred <i>two</i>", "fourteen")),
+    run("add", loss=[3.9, 3.8, 3.7], exact=[0.25], said=("hundred <i>two</i>", "fourteen")),
     run("positions", loss=[4, 2, 0], exact=[0.5, 0.5], said=("hundred two", "forty")),
 ]
 
@@ -101,10 +103,10 @@ def calculator(**options: Any) -> CostCalculator:
 
 def each() -> list[Any]:
     return [
+        AblationMap(RUNS, title="The finding"),
         AttentionHeatmap(ROWS, QUERIES, KEYS, title="The finding"),
         AttentionPlane(**vectors(), title="The finding"),
         AttentionSheet(EYE, EYE, EYE, EYE, ["a", "b", "c"], title="The finding"),
-        BlockDiagram(RUNS, title="The finding"),
         calculator(title="The finding"),
         DecodingBench(
             *load_int8(tiny_gpt(), TransformerDecoder), "We must", steps=2, title="The finding"
@@ -114,6 +116,7 @@ def each() -> list[Any]:
         Laboratory(title="The finding"),
         LossSurface(bowls(), ["with", "without"], title="The finding"),
         MaskedWords("We must ask!", [1], weights=tiny_bert(), title="The finding"),
+        ModelMap({"BERT": BERT}, 30522, shape="encoder", title="The finding"),
         Playground("We must", weights=tiny_gpt(), title="The finding"),
         PositionExplorer(title="The finding"),
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),

@@ -9,7 +9,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnbook.checks import check_flags, check_whole
+from attnbook.checks import check_choice, check_flags, check_kind, check_whole
+from attnbook.model.config import TransformerConfig
 
 
 def operations(loss: Callable[[], Float[Tensor, ""]]) -> int:
@@ -134,3 +135,46 @@ def step_cost(
         cache=2 * batch * n_layers * n * d_kv * size if cache else 0,
         scores=batch * n_heads * asked * n * size,
     )
+
+
+def parameters(
+    config: TransformerConfig, vocab_size: int, *, shape: str = "decoder"
+) -> dict[str, int]:
+    """The parameters of a model by its parts, as `attnbook.show.transformer` names them.
+
+    attention = n_layers (2 d h k + 2 d g k),   feed-forward = n_layers m d d_ff
+
+    and biases, with d = d_model, h heads of queries and g of keys, each of k numbers, and m = 3
+    matrices in a gated network, 2 in another. What has none, as rotary positions, is 0.
+
+    Args:
+        config: sizes and choices.
+        vocab_size: number of tokens.
+        shape: "decoder" (`TransformerDecoder`) or "encoder" (`Bert`, with its two output layers).
+
+    Raises:
+        ValueError: if config is of another class, vocab_size below 1, or shape another.
+    """
+    check_kind(TransformerConfig, config=config)
+    check_whole(1, vocab_size=vocab_size)
+    check_choice(("decoder", "encoder"), shape=shape)
+    d, layers, b = config.d_model, config.n_layers, int(config.bias)
+    asks = config.n_heads * config.head_size
+    keys = (config.n_kv_heads or config.n_heads) * config.head_size
+    network = (1 + config.gated) * (d + b) * config.d_ff + (config.d_ff + b) * d
+    norm = 2 * d if config.normalizer == "layer" else d
+    last = config.norm == "pre" if config.final_norm is None else config.final_norm
+    norms = (1 + (config.d_ff > 0)) * layers * (config.norm != "none")
+    learned = config.max_len * (config.positions == "learned")
+    attention = (d + b) * (asks + 2 * keys) + (asks + b) * d
+    attention += 2 * config.head_size * config.qk_norm
+    counts = {
+        "embedding": vocab_size * d,
+        "positions": (learned + config.n_segments) * d,
+        "norm": (norms + last + config.embedding_norm) * norm,
+        "attention": layers * attention,
+        "feed-forward": layers * network * (config.d_ff > 0),
+    }
+    if shape == "decoder":
+        return counts | {"output": 0 if config.tied else vocab_size * d}
+    return counts | {"words": (d + 1) * d + norm + vocab_size, "next": (d + 1) * d + 2 * (d + 1)}

@@ -88,7 +88,7 @@ def svg(figure: Figure) -> str:
         "height": f"{520 * height / width:.0f}",
         "role": "img",
     }
-    return element("svg", whole, f"<style>{bundles.still()}</style>{''.join(renderer.parts())}")
+    return bundles.styled(element("svg", whole, "".join(renderer.parts())))
 
 
 def fit(figure: Figure) -> None:

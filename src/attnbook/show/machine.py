@@ -25,7 +25,7 @@ class Map:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         here = " and ".join(part for part in self.parts if part in self.lit)
         alt = f"Map of the chapter: {' to '.join(self.parts)}. Here: {here}.".replace("\n", " ")
-        svg = self.picture().svg(alt, bundles.still())
+        svg = bundles.styled(self.picture().svg(alt, bundles.still()))
         return {bundles.SVG: svg, "text/plain": repr(self)}
 
     def picture(self) -> Picture:

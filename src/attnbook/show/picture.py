@@ -223,7 +223,8 @@ def _element(mark: Any, outer: dict[str, str] | None = None) -> str:
         case Stroke(points, look, curved, width):
             pairs = [f"{_at(x)} {_at(y)}" for x, y in points]
             path = f"M{pairs[0]}{'C' if curved else 'L'}{' '.join(pairs[1:])}"
-            values = {"class": f"draw-{look}", "d": path, "stroke-width": f"{width:.3g}"}
+            values = {} if look == "line" else {"class": f"draw-{look}"}
+            values |= {"d": path, "stroke-width": f"{width:.3g}"}
             return f"<path{_attributes(values)}/>"
         case (attributes, [Box(look="cell") as only]):  # write a group of one cell as that cell
             return _element(only, attributes)

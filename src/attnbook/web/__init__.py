@@ -1,10 +1,10 @@
 """Interactive figures, which work with a kernel and, on the site, without one."""
 
 from attnbook.web._widget import format_number
+from attnbook.web.ablation_map.widget import AblationMap
 from attnbook.web.attention_heatmap.widget import AttentionHeatmap
 from attnbook.web.attention_plane.widget import AttentionPlane
 from attnbook.web.attention_sheet.widget import AttentionSheet
-from attnbook.web.block_diagram.widget import BlockDiagram
 from attnbook.web.cost_calculator.widget import CostCalculator
 from attnbook.web.decoding_bench.widget import DecodingBench
 from attnbook.web.drawing.widget import Drawing, Step
@@ -12,6 +12,7 @@ from attnbook.web.head_chips.widget import HeadChips
 from attnbook.web.laboratory.widget import Laboratory
 from attnbook.web.loss_surface.widget import LossSurface
 from attnbook.web.masked_words.widget import MaskedWords
+from attnbook.web.model_map.widget import ModelMap
 from attnbook.web.playground.widget import Playground
 from attnbook.web.position_explorer.widget import PositionExplorer
 from attnbook.web.quiz.questions import check_yourself
@@ -23,10 +24,10 @@ from attnbook.web.transformer_map.widget import TransformerMap
 from attnbook.web.translator.widget import Translator
 
 __all__ = [
+    "AblationMap",
     "AttentionHeatmap",
     "AttentionPlane",
     "AttentionSheet",
-    "BlockDiagram",
     "CostCalculator",
     "DecodingBench",
     "Drawing",
@@ -34,6 +35,7 @@ __all__ = [
     "Laboratory",
     "LossSurface",
     "MaskedWords",
+    "ModelMap",
     "Playground",
     "PositionExplorer",
     "Question",

@@ -136,7 +136,7 @@ class Drawing(Widget):
         if bundle is None or self.steps:
             return bundle
         whole = column(heading(self.title), self.body, gap=12) if self.title else self.body
-        svg = Picture(whole, *self.arrows).svg(self.alt, bundles.still())
+        svg = bundles.styled(Picture(whole, *self.arrows).svg(self.alt, bundles.still()))
         forms = ("image/png", "text/plain")  # for where no SVG is shown
         return {bundles.SVG: svg, **{form: bundle[0][form] for form in forms}}, {}
 

@@ -1,0 +1,42 @@
+// What a model has of parameters by part and keeps in its cache, and the names of a part.
+import { grouped } from "../shared/math.js";
+import { h } from "../shared/ui.js";
+
+const SAID = {
+  positions: "places", norm: "norms", attention: "self-attention", output: "output layer", words: "hidden words",
+  next: "B follows A?", mask: "causal mask", padding: "padding mask",
+};
+
+const row = (first, ...texts) =>
+  h("tr", {}, h("th", { scope: "row" }, first), ...texts.map((text) => h("td", {}, text)));
+const head = (...texts) => h("thead", {}, h("tr", {}, ...texts.map((text) => h("th", { scope: "col" }, text))));
+
+export const sum = (counts) =>
+  Object.entries(counts).reduce((all, [part, count]) => all + (part === "cache" ? 0 : count), 0);
+
+// Names [here, papers, transformers] of the part that is open.
+function card(part, names) {
+  const lines = names.map(([here, paper, theirs]) =>
+    h("tr", {}, h("td", {}, h("code", {}, here)), h("td", {}, paper), h("td", {}, h("code", {}, theirs))));
+  return h("table", { className: "attn-names" }, h("caption", {}, `Names: ${SAID[part] ?? part}`),
+    head("here", "in papers", "in transformers"), h("tbody", {}, ...lines));
+}
+
+export function makeLedger(n) {
+  const body = h("tbody"), named = h("div", { "aria-live": "polite" });
+  const table = h("table", { className: "attn-counts" }, head("part", "parameters", "share"), body);
+  const node = h("div", { className: "attn-ledger" }, table, named);
+  function draw(counts, part, names) {
+    const all = sum(counts), share = (count) => `${(100 * count / all).toFixed(1)} %`;
+    const parts = Object.entries(counts).filter(([name]) => name !== "cache");
+    body.replaceChildren(...parts.map(([name, count]) => {
+      const line = row(SAID[name] ?? name, grouped(count), share(count));
+      line.dataset.row = name;
+      line.classList.toggle("attn-on", name === part);
+      return line;
+    }), row("all", grouped(all), ""),
+    ...("cache" in counts ? [row(`cache, ${grouped(n)} tokens`, `${grouped(counts.cache)} bytes`, "")] : []));
+    named.replaceChildren(...(names ? [card(part, names)] : []));
+  }
+  return { node, draw };
+}

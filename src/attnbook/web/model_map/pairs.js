@@ -1,0 +1,19 @@
+// Two drawings of one layout as one, whose parts are exchanged.
+
+// Puts the parts of another drawing of the same layout beside those of this one. What comes back shows one or the
+// other of each that is called `name`.
+export function pairParts(map, other) {
+  const of = (node, name) => [...node.querySelectorAll(`[data-part="${name}"]`)];
+  const pairs = new Map();
+  return (name, exchanged) => {
+    if (!pairs.has(name)) {
+      const theirs = of(other, name);
+      pairs.set(name, of(map, name).map((node, n) => (node.after(theirs[n]), [node, theirs[n]])));
+    }
+    for (const [before, after] of pairs.get(name)) {
+      before.classList.toggle("attn-gone", exchanged);
+      after.classList.toggle("attn-gone", !exchanged);
+      after.classList.add("attn-new");
+    }
+  };
+}

@@ -1,0 +1,54 @@
+// The drawing of a Transformer as a group of buttons: one for each part that can be pressed.
+import { h } from "../shared/ui.js";
+
+const OPENS = { port: "attention", keys: "attention", rope: "positions" }; // what belongs to another part
+
+export function makeMap(svg, names, press) {
+  const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
+  const node = document.importNode(parsed.documentElement, true), seen = new Set();
+  node.setAttribute("role", "group");
+  for (const part of node.querySelectorAll("[data-part]")) {
+    const own = part.dataset.part, name = OPENS[own] ?? own;
+    if (!names.includes(name) || !part.querySelector("rect")) continue;
+    part.classList.add("attn-press");
+    part.addEventListener("click", () => press(name));
+    if (name !== own || seen.has(name)) continue; // opens the same: the keys need one place only
+    seen.add(name);
+    for (const [key, value] of [["role", "button"], ["tabindex", 0]]) part.setAttribute(key, value);
+    part.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      press(name);
+    });
+  }
+  return node;
+}
+
+export function mark(map, part, away) {
+  for (const node of map.querySelectorAll(".attn-press")) {
+    const is = node.dataset.part === part;
+    node.classList.toggle(away ? "attn-away" : "attn-open", is);
+    if (node.hasAttribute("role")) node.setAttribute("aria-pressed", String(is));
+  }
+}
+
+// A row of buttons, of which one is down, or several: [text, is it down, what a press does].
+export function makeSwitch(label, options) {
+  const keys = options.map(([text, , press]) => h("button", { type: "button", onclick: press }, text));
+  const node = h("div", { className: "attn-orders", role: "group", "aria-label": label }, ...keys);
+  return { node, draw: () => options.forEach(([, is], n) => keys[n].setAttribute("aria-pressed", String(is()))) };
+}
+
+// The frame of all maps: title, switches, what is said, the drawing and what stands beside it.
+export function makeBoard(title, switches, panel, bar) {
+  const rule = h("p", { className: "attn-rule", "aria-live": "polite" });
+  const stage = h("div", { className: "attn-towers" });
+  const root = h("div", { className: "attn attn-machine", role: "group", "aria-label": title || "Transformer" },
+    ...(title ? [h("p", { className: "attn-title" }, title)] : []), ...switches.map(({ node }) => node), rule,
+    h("div", { className: "attn-both" }, stage, panel), bar);
+  const show = (map) => {
+    for (const each of switches) each.draw();
+    if (stage.firstChild !== map) stage.replaceChildren(map);
+  };
+  return { root, rule, show };
+}
