@@ -236,8 +236,8 @@ def timeline(
     steps = [
         Step(
             f"The encoder has read [{len(words)} words](source) and made a [vector](memory) of"
-            f" each. {TOWER} of its {config.d_model} numbers are shown: the larger, the deeper the"
-            " colour.",
+            f" each. {TOWER} of its {config.d_model} numbers are shown: the larger, the stronger"
+            " the colour.",
             "source memory",
         ),
         Step(
