@@ -271,6 +271,8 @@ test("runs come back from the browser, a file and a link as they were", () => {
     assert.deepEqual(keep.bare(run), keep.bare(given));
     assert.ok(keep.same(run, given) && !keep.same(run, whole(3, { settings: settled({ n_heads: 1 }) })));
   }
+  const turned = { ...given, settings: Object.fromEntries(Object.entries(given.settings).reverse()) };
+  assert.ok(keep.same(turned, given)); // a kernel orders names in its own way
   assert.equal(encodeURIComponent(keep.packed([given])), keep.packed([given]));
   const text = { ...settled({ task: "text" }), text: 77 };
   assert.equal(keep.parse(keep.written([whole(1, { settings: text })]))[0].settings.text, 77);

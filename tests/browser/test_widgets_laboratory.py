@@ -76,7 +76,9 @@ def run(view: Locator, number: int, name: str = "Run") -> None:
 
 def losses(view: Locator) -> list[float]:
     """Heights of the drawn losses of the newest run, top to bottom of the chart 0..100."""
-    points = view.locator(".attn-line.attn-now").first.get_attribute("points") or ""
+    points = (
+        view.locator(".attn-line.attn-now:not(.attn-noise)").first.get_attribute("points") or ""
+    )
     return [float(point.split(",")[1]) for point in points.split()]
 
 
@@ -348,7 +350,7 @@ def test_the_ledger_fits(open_page: Callable[..., Page], width: int) -> None:
     assert box.evaluate("(e) => e.scrollWidth <= e.clientWidth")
     right = "(e) => e.getBoundingClientRect().right"
     edge = box.evaluate(right)
-    for one in box.locator("td, th, button").all():
+    for one in box.locator("tbody :is(td, th, button)").all():
         assert one.evaluate(right) <= edge + 1
 
 

@@ -41,8 +41,8 @@ function cleanSeed(given) {
     : null;
 }
 
-// Two runs are one if they have the same settings and the same tests.
-const content = (run) => JSON.stringify([run.settings, bare(run).seeds]);
+// Two runs are one if they have the same settings, in whatever order, and the same tests.
+const content = (run) => JSON.stringify([settled(run.settings), run.settings.text ?? null, bare(run).seeds]);
 export const same = (one, other) => content(one) === content(other);
 
 // As the text of a file and back; `parse` throws a sentence.
