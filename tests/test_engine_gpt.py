@@ -123,7 +123,7 @@ QUESTIONS = [
     {"text": "we act", "written": [], "known": "last"},
     {"text": "we act", "written": [], "known": "last"},  # asked again
     {"text": "", "written": [], "known": []},
-    *[{"text": LONG, "written": [5], "known": known} for known in ("", *["last"] * 5)],
+    *[{"text": LONG, "written": [5], "known": known} for known in ([], *["last"] * 7)],
     {"text": LONG, "written": [5, 6], "known": "last"},
 ]
 
