@@ -59,3 +59,9 @@ export function warning({ schedule, decay_steps, steps, causal, task }) {
     + "writing, where nothing stands there yet, does not.";
   return task ? idle + leak : "";
 }
+
+// What the reader first asks the model, by task.
+export const ITEMS = {
+  sort: "h c a d b e", reverse: "h c a d b e", copy: "h c a d b e", add: "48+75", add_reversed: "48+75",
+  words: "three hundred and forty two", text: "that nation",
+};

@@ -1,8 +1,9 @@
 // Laboratory: the reader trains a small Transformer in the page, takes parts away, bets, and compares runs.
 import { looksOf, makeCurves, VIEWS } from "./curves.js";
 import { Kept } from "./kept.js";
-import { judged, percent, progressOf, rival, since, told } from "./ledger.js";
-import { choices, settled, TASKS, warning } from "./settings.js";
+import { judged, rival, since } from "./ledger.js";
+import { endWritten, faultOf, progressWritten } from "./sentences.js";
+import { choices, ITEMS, settled, warning } from "./settings.js";
 import { makeBets, makeControls, makeLedger } from "./table.js";
 import { Training } from "./training.js";
 import { drawAnswer, makeMaps } from "./view.js";
@@ -10,42 +11,13 @@ import { operationsWritten } from "./compute.js";
 import { hash } from "../engine/random.js";
 import { sizes } from "../engine/sizes.js";
 import { makeTask } from "../engine/tasks.js";
-import { format, grouped } from "../shared/math.js";
+import { grouped } from "../shared/math.js";
 import { button, disable, h, keepFocus, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
 const LOOKS = 300, SEEDS = 5; // ms between two looks into the model; seeds of a band
-const LETTERS = 20000, LEAST = 200; // of a text
-const ITEMS = {
-  sort: "h c a d b e", reverse: "h c a d b e", copy: "h c a d b e", add: "48+75", add_reversed: "48+75",
-  words: "three hundred and forty two", text: "that nation",
-};
 
 const note = (...words) => h("p", { className: "attn-note" }, ...words);
 const fold = (summary, ...inside) => h("details", {}, h("summary", {}, summary), ...inside);
-
-// How a run ended, for those who hear the page.
-function endWritten({ run }, stopped) {
-  const went = run.result === "open" ? "still open" : `it is ${run.result}`;
-  const bet = run.bet ? ` Your bet: ${run.bet}; ${went} beside run ${run.beside}.` : "";
-  return `Run ${run.number} ${stopped ? "stopped" : "is over"}: ${percent(told(run).right)} right.${bet}`;
-}
-
-// Where the run under way, or the last one, has got to.
-function progressWritten(active, runs, task) {
-  const idle = runs.some(({ stored }) => !stored) ? "Nothing is under way." : "Nothing has been trained yet.";
-  if (!active) return `Task: ${TASKS[task]}. ${idle}`;
-  const { run, ms, over, paused, error } = active;
-  if (error) return `The training stopped: ${error}.`;
-  return `${progressOf(run, runs)}, ${format(ms / 1000, 1)} s${over ? ". Over." : paused ? ". Paused." : "."}`;
-}
-
-// What is wrong with a text to learn, in a sentence, or nothing.
-function faultOf(text) {
-  const count = [...text].length;
-  if (count >= LEAST && count <= LETTERS) return "";
-  return `This text has ${grouped(count)} characters. A text to learn has ${LEAST} to ${grouped(LETTERS)}: `
-    + `${count < LEAST ? "add some" : "take some away"}, and it is learnt.`;
-}
 
 class Laboratory {
   constructor(model, el) {
