@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -53,7 +54,7 @@ def in_the_package(model) -> TransformerDecoder:
     sizes = {"d_model": D, "n_heads": HEADS, "d_ff": 4 * D, "n_layers": LAYERS, "max_len": LENGTH}
     config = replace(GPT_2, dropout=0.0, **sizes)
     theirs = TransformerDecoder(Vocabulary(map(str, range(VOCAB - 3))), config)
-    stack = theirs.stack
+    stack: Any = theirs.stack
     with torch.no_grad():
         stack.embedding.weight.copy_(model.words.weight)
         stack.positions.embedding.weight.copy_(model.places.weight)
