@@ -660,6 +660,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "Quiz(1 questions: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",
+        "TokenizerBench(16 characters, learn: The finding)",
         "TransformerMap(encoder and decoder, walks of add: The finding)",
         "Translator(one_vector, additive: 42: The finding)",
     ]
