@@ -264,7 +264,7 @@ const whole = (number, more = {}) => ({
 
 test("runs come back from the browser, a file and a link as they were", () => {
   const storage = memory(), shelf = new keep.Shelf("lab", storage), given = whole(3);
-  assert.deepEqual(shelf.read(), { last: 0, runs: [] });
+  assert.deepEqual(shelf.read(), { last: 0, runs: [], rest: [] });
   assert.ok(shelf.put(given) && new keep.Shelf("other", storage).read().runs.length === 0);
   const back = [shelf.read().runs[0], keep.parse(keep.written([given]))[0], keep.unpacked(keep.packed([given]))[0]];
   for (const run of back) {
@@ -291,6 +291,27 @@ test("what is kept is put once, deleted for good, and no number is given twice",
   assert.equal(new keep.Shelf("lab", null).put(whole(1)), false);
 });
 
+test("a run whose loss is no number comes back, and stays out of the best size", () => {
+  const lost = whole(1), storage = memory(), shelf = new keep.Shelf("lab", storage);
+  lost.seeds[0].tests.at(-1).loss = NaN;
+  shelf.put(lost);
+  const found = shelf.read().runs[0].seeds[0].tests.at(-1).loss;
+  assert.ok(Number.isNaN(found) && Number.isNaN(keep.parse(keep.written([lost]))[0].seeds[0].tests.at(-1).loss));
+  assert.deepEqual(atCost([lost, whole(2)], 250).map(({ run: { number } }) => number), [2]);
+});
+
+test("runs of another edition of the page are not shown, and stay", () => {
+  const storage = memory(), shelf = new keep.Shelf("lab", storage), own = "attnbook.laboratory.lab";
+  shelf.put(whole(1));
+  const given = JSON.parse(storage.getItem(own));
+  given.runs[0].settings.lr = "of later days";
+  storage.setItem(own, JSON.stringify(given));
+  shelf.put(whole(2));
+  shelf.remove(["id2"]);
+  assert.deepEqual(shelf.read().runs, []);
+  assert.equal(JSON.parse(storage.getItem(own)).runs[0].settings.lr, "of later days");
+});
+
 test("what is no run is not taken", () => {
   const bad = (change) => {
     const given = JSON.parse(keep.written([whole(1)]));
@@ -307,6 +328,7 @@ test("what is no run is not taken", () => {
   assert.deepEqual([odd.bet, odd.result, odd.sizes, "more" in odd.settings], [null, null, null, false]);
   assert.throws(() => keep.parse("{"), /holds no JSON/);
   assert.throws(() => keep.parse("[1]"), /holds no runs/);
+  assert.throws(() => keep.parse(keep.written(Array(201).fill(whole(1)))), /more than 200 runs/);
   assert.throws(() => keep.unpacked("%%%"), /cannot be read/);
   for (const text of ["nothing", "[]", '{"last":"x","runs":[1,null,{"seeds":1}]}']) {
     const storage = memory();

@@ -146,7 +146,9 @@ class DecodingBench {
     return { ...numbers, written: this.path.length && this.stored ? this.path : [-1] };
   }
   restore({ temperature: [t], top_k: [k], top_p: [p], min_p: [m], seed: [s], written }) {
-    const ids = written.filter((id) => Number.isInteger(id) && id >= 0 && id < this.sizes.vocab);
+    this.writer.halt();
+    const known = (id) => this.stored && Number.isInteger(id) && id >= 0 && id < this.sizes.vocab;
+    const ids = written.filter(known); // a link's tokens stand behind the stored beginning, not behind the reader's own
     put(this.model, {
       temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
       seed: within(Math.trunc(s), 0, 1e6), written: ids.slice(0, this.sizes.room),

@@ -24,7 +24,7 @@ export function span(runs) {
 
 // The runs that have come so far, each with its loss there, by the size of their blocks.
 export const atCost = (runs, operations) => runs.map((run) => ({ run, ...lossAt(run, operations) }))
-  .filter(({ mean }) => mean !== undefined).sort((a, b) => a.run.sizes.body - b.run.sizes.body);
+  .filter(({ mean }) => Number.isFinite(mean)).sort((a, b) => a.run.sizes.body - b.run.sizes.body);
 
 // Of each size the run with the lowest mean: a size is judged by its best rate.
 export const bestOfSizes = (points) => points.filter(({ run: { sizes: { body } }, mean }) =>

@@ -83,7 +83,8 @@ function makeSizes() {
     last = [runs, look];
     const [least, most] = span(runs) ?? [1e8, 1e10], reached = runs.map((run) => span([run])?.[1] ?? Infinity);
     const width = Math.log(most / least) || 1, shared = Math.min(most, ...reached);
-    const at = place ?? within(Math.log(shared / least) / width, 0, 1), cost = Math.min(most, least * Math.exp(at * width));
+    const at = place ?? within(Math.log(shared / least) / width, 0, 1);
+    const cost = place === null ? within(shared, least, most) : Math.min(most, least * Math.exp(at * width));
     const points = atCost(runs, cost), dots = box.querySelectorAll(".attn-point");
     budget.set(at, operationsWritten(cost), `${operationsWritten(cost)} operations`);
     title.textContent = `loss on held-out items after ${operationsWritten(cost)} operations, nats a token, `

@@ -3,8 +3,8 @@ import { choices, settled } from "./settings.js";
 import { OUTCOMES } from "./verdict.js";
 
 const MOST = 200_000; // characters of a link, which some browsers cut
-const SEEDS = 20, TESTS = 1000; // of a run from elsewhere, at most
-const rounded = (x) => (x === null || x === undefined ? null : Number(x.toPrecision(4)));
+const RUNS = 200, SEEDS = 20, TESTS = 1000; // from elsewhere, at most
+const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(4)) : null); // JSON knows no NaN
 
 // A run without what a page alone can use, as few numbers as it takes.
 export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, until }) => ({
@@ -17,7 +17,8 @@ export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, 
 export function cleaned(given) {
   const whole = (x) => (Number.isInteger(x) && x >= 0 ? x : null);
   const { settings, sizes, seeds } = given ?? {};
-  if (!settings || !Array.isArray(seeds) || !seeds.length || seeds.length > SEEDS) return null;
+  if (settings === null || typeof settings !== "object") return null;
+  if (!Array.isArray(seeds) || !seeds.length || seeds.length > SEEDS) return null;
   if (choices.some(({ name, values }) => name in settings && !values.includes(settings[name]))) return null;
   const read = seeds.map(cleanSeed);
   if (read.includes(null)) return null;
@@ -36,8 +37,8 @@ function cleanSeed(given) {
   if (![seed, done].every(Number.isInteger) || !Array.isArray(tests) || tests.length > TESTS) return null;
   const fine = (x, least) => typeof x === "number" && Number.isFinite(x) && x >= least;
   const good = tests.every((test, n) => Array.isArray(test) && fine(test[0], n ? tests[n - 1][0] + 1 : 0)
-    && fine(test[1], 0) && [test[2], test[3]].every((x) => x === null || (fine(x, 0) && x <= 1)) && test[3] !== null);
-  return good ? { seed, done, losses: [], tests: tests.map(([step, loss, exact, tokens]) => ({ step, loss, exact, tokens })) }
+    && (test[1] === null || fine(test[1], 0)) && [test[2], test[3]].every((x) => x === null || (fine(x, 0) && x <= 1)) && test[3] !== null);
+  return good ? { seed, done, losses: [], tests: tests.map(([step, loss, exact, tokens]) => ({ step, loss: loss ?? NaN, exact, tokens })) }
     : null;
 }
 
@@ -55,6 +56,7 @@ export function parse(text) {
     throw new Error("This is no file of the laboratory: it holds no JSON.");
   }
   if (given?.laboratory !== 1 || !Array.isArray(given.runs)) throw new Error("This file holds no runs of the laboratory.");
+  if (given.runs.length > RUNS) throw new Error(`This file holds more than ${RUNS} runs.`);
   const runs = given.runs.map(cleaned);
   if (runs.includes(null)) throw new Error("A run in this file cannot be read, so that none was taken.");
   return runs;
@@ -88,15 +90,18 @@ export class Shelf {
   read() {
     try {
       const { last, runs } = JSON.parse(this.storage.getItem(this.key)) ?? {};
-      const found = (Array.isArray(runs) ? runs : []).map(cleaned).filter((run) => run?.number && run.id);
-      return { last: Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number)), runs: found };
+      const all = (Array.isArray(runs) ? runs : []).map((given) => ({ given, run: cleaned(given) }));
+      const fit = ({ run }) => run?.number && run.id, found = all.filter(fit).map(({ run }) => run);
+      const rest = all.filter((each) => !fit(each)).map(({ given }) => given); // of another edition of the page: they stay
+      const most = Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number));
+      return { last: most, runs: found, rest };
     } catch {
-      return { last: 0, runs: [] };
+      return { last: 0, runs: [], rest: [] };
     }
   }
-  write({ last, runs }) {
+  write({ last, runs, rest }) {
     try {
-      this.storage.setItem(this.key, JSON.stringify({ last, runs: runs.map(bare) }));
+      this.storage.setItem(this.key, JSON.stringify({ last, runs: [...rest, ...runs.map(bare)] }));
       return true;
     } catch {
       return false;
@@ -104,11 +109,11 @@ export class Shelf {
   }
   // Another page may have put runs there meanwhile: they stay.
   put(run) {
-    const { last, runs } = this.read(), others = runs.filter(({ id }) => id !== run.id);
-    return this.write({ last: Math.max(last, run.number), runs: [...others, run] });
+    const { last, runs, rest } = this.read(), others = runs.filter(({ id }) => id !== run.id);
+    return this.write({ last: Math.max(last, run.number), runs: [...others, run], rest });
   }
   remove(ids) {
-    const { last, runs } = this.read();
-    return this.write({ last, runs: runs.filter(({ id }) => !ids.includes(id)) });
+    const { last, runs, rest } = this.read();
+    return this.write({ last, runs: runs.filter(({ id }) => !ids.includes(id)), rest });
   }
 }

@@ -64,9 +64,9 @@ export class Kept {
   // Runs from a file or a link: those that are not here yet get new numbers, and stay.
   add(found, where) {
     const fresh = found.filter((run) => !this.runs.some((other) => same(run, other)));
-    const numbers = new Map(fresh.map((run) => [run.number, this.next()]));
-    for (const run of fresh) {
-      const mine = { ...run, ...numbers.get(run.number), beside: numbers.get(run.beside)?.number ?? null };
+    const given = fresh.map(() => this.next()), numbers = new Map(fresh.map((run, n) => [run.number, given[n].number]));
+    for (const [n, run] of fresh.entries()) {
+      const mine = { ...run, ...given[n], beside: numbers.get(run.beside) ?? null };
       this.runs.push(mine);
       this.put(mine, true);
     }

@@ -45,7 +45,7 @@ export function makeChart(title, get, scale) {
   // step of a run stands, 0 to 1, from which test on, and what is written below.
   function draw(shown, across, said) {
     const bands = shown.map(({ run }) => band(run.seeds, get).slice(across.from));
-    const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0);
+    const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0 && x < Infinity);
     const decades = scaleOf(10 ** Math.floor(Math.log10(Math.min(0.5, ...all))), Math.max(3, ...all));
     const at = scale ?? decades.at;
     picture.replaceChildren(...shown.flatMap(({ run, look, noise }, n) => {

@@ -57,6 +57,7 @@ class Laboratory {
   measure(settings) {
     const text = this.model.get("text"), key = JSON.stringify([settings, text]);
     if (!this.measured.has(key)) {
+      if (this.measured.size > 50) this.measured.clear(); // each letter of a text makes a key
       this.measured.set(key, sizes(settings, makeTask(settings.task, { text, table: this.model.get("table") })));
     }
     return this.measured.get(key);

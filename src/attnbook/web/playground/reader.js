@@ -43,19 +43,20 @@ export class Reader {
     const text = this.model.get("text"), written = this.model.get("written"), key = JSON.stringify([text, written]);
     if (!this.engine || key === this.asked) return this.pending;
     this.asked = key;
-    this.pending = this.read(text, written).then(() => true, () => { this.asked = ""; }); // the status says why
+    this.pending = this.read(text, written).catch(() => { this.asked = ""; }); // the status says why
     return this.pending;
   }
-  // One window after another, until the model has read the whole row, or is asked about another one.
+  // One window after another, until the model has read the whole row: true, or false if it is asked about another one.
   async read(text, written) {
     const { engine } = this;
     for (let found = { rest: 1 }; found?.rest > 0;) {
       found = await engine.newest("answer", { text, written, known: this.known ? this.row.ids : [] });
-      if (!found || this.engine !== engine) return;
+      if (!found || this.engine !== engine) return false;
       this.known = true;
       this.row = merged(this.row, found);
       this.changed();
     }
+    return true;
   }
 
   // What could stand at a place.

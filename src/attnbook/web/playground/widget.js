@@ -97,6 +97,7 @@ class Playground {
   async write(again = false) {
     const { model, reader } = this, written = model.get("written");
     if (this.writing || !reader.engine) return;
+    const mine = (this.turn = {}); // who is stopped and begins anew leaves this turn
     this.writing = true;
     if (again) model.set("written", written.slice(0, this.begun));
     else model.set("seed", Math.floor(1e6 * Math.random()));
@@ -104,14 +105,14 @@ class Playground {
     await reader.ask();
     this.draw();
     try {
-      while (this.writing && !this.reader.full) {
+      while (this.writing && this.turn === mine && !this.reader.full) {
         const began = performance.now();
         await this.step(false);
         const rest = 1000 / PACES[this.pace.list.selectedIndex][1] - (performance.now() - began);
         if (rest > 0) await new Promise((done) => setTimeout(done, rest));
       }
     } finally {
-      this.halt();
+      if (this.turn === mine) this.halt();
     }
   }
   halt() {

@@ -28,14 +28,14 @@ async function download(address, came) {
 }
 // A part, from the browser's cache or from the site; one whose sum is wrong is fetched again.
 async function partOf(folder, [sum], came) {
-  const address = new URL(`${folder}${sum}.bin`, document.baseURI).href, cache = await caches.open(KEPT);
-  const kept = await cache.match(address), before = await kept?.arrayBuffer();
+  const address = new URL(`${folder}${sum}.bin`, document.baseURI).href, cache = await caches.open(KEPT).catch(() => null);
+  const kept = await cache?.match(address), before = await kept?.arrayBuffer();
   if (before && (await sumOf(before)) === sum) return before;
   for (let tries = 0; tries < TRIES; tries++) {
     let size = 0;
     const buffer = await download(address, (more) => came(more, (size += more)));
     if ((await sumOf(buffer)) === sum) {
-      await cache.put(address, new Response(buffer)).catch(() => {}); // no room: it comes again next time
+      await cache?.put(address, new Response(buffer)).catch(() => {}); // no room: it comes again next time
       return buffer;
     }
     came(-size);
@@ -64,8 +64,8 @@ class Language {
   async kept() {
     if (!globalThis.caches) return false;
     const addresses = this.site.parts.map(([sum]) => new URL(`${this.site.folder}${sum}.bin`, document.baseURI).href);
-    const cache = await caches.open(KEPT);
-    return (await Promise.all(addresses.map((address) => cache.match(address)))).every(Boolean);
+    const cache = await caches.open(KEPT).catch(() => null); // some browsers refuse it in a private window
+    return !!cache && (await Promise.all(addresses.map((address) => cache.match(address)))).every(Boolean);
   }
 
   async load() {

@@ -9,6 +9,8 @@ import { makeLearn } from "./learn.js";
 
 const MOST = 200_000, LINKED = 2_000; // characters that are read; that a link keeps
 const VIEWS = { learn: "Learn pieces", cut: "Cut words" };
+// The first characters of a text, without half a pair.
+const cutAt = (text, most) => text.slice(0, most).replace(/[\ud800-\udbff]$/, "");
 const CODE = { learn: ["learn_merges", "joined"], cut: ["by_rank", "by_longest"] };
 
 class Bench {
@@ -43,7 +45,7 @@ class Bench {
 
   edit() {
     const { value } = this.text, text = value.toWellFormed?.() ?? value;
-    put(this.model, { text: text.slice(0, MOST), word: 0, step: 0 });
+    put(this.model, { text: cutAt(text, MOST), word: 0, step: 0 });
     this.left = Math.max(0, text.length - MOST);
   }
   // Asks the worker about the view that is open, once for all traits that change together. A question that a newer one
@@ -79,13 +81,13 @@ class Bench {
 
   read() {
     const get = (name) => this.model.get(name);
-    return { text: [get("text").slice(0, LINKED)], cut: [Number(get("view") === "cut")], apart: [Number(get("apart"))],
+    return { text: [cutAt(get("text"), LINKED)], cut: [Number(get("view") === "cut")], apart: [Number(get("apart"))],
       merges: [get("merges")], word: [get("word")], step: [get("step")], unfolded: [Number(get("unfolded"))] };
   }
   restore(given) {
     const [merges, word, step] = ["merges", "word", "step"].map((name) => Math.max(0, Math.trunc(given[name][0])));
     const [cut, apart, unfolded] = ["cut", "apart", "unfolded"].map((name) => given[name][0] > 0);
-    const text = given.text[0].slice(0, LINKED).replace(/[\ud800-\udbff]$/, "");
+    const text = cutAt(given.text[0], LINKED);
     put(this.model, { text, view: cut ? "cut" : "learn", apart, merges: within(merges, 0, 1000), word, step, unfolded });
     this.left = 0;
   }
