@@ -126,7 +126,7 @@ def test_the_playground_keeps_the_focus(page: Page) -> None:
     press(page, "Back")
     page.get_by_role("combobox", name="pace").select_option("as fast as it can")
     press(page, "Write")
-    page.get_by_text("tokens are the most that the model reads").wait_for()
+    page.get_by_text("tokens is the longest").wait_for()
     settle(page, 3)
     assert focused(page) == "Write"
     written = "model.get('written').length"

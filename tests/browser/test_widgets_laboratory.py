@@ -160,7 +160,7 @@ def test_the_ledger_keeps_what_changed_and_the_bet(open_page: Callable[..., Page
     assert first[1] == "add two numbers, 2 layers of 32 (2 seeds, made before)"
     assert second[6] == "–" and second[1].startswith("task: add two numbers → sort six letters")
     assert third[6] == "open, beside run 2, steps 0 to 100; bet: worse"
-    said_so = view.locator(".attn-verdict").inner_text()
+    said_so = view.locator(".attn-judged").inner_text()
     assert re.match(r"Right on average over the steps 0 to 100, which both made: run 3 ", said_so)
     assert said_so.endswith("is one throw of the dice beside another: press 5 seeds.")
     heard = view.locator("[role=status]").all_inner_texts()

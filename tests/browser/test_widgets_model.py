@@ -106,7 +106,7 @@ def test_a_part_opens_its_names(
     assert names()[1::2] == ["attn.c_attn"] * 3 + ["attn.c_proj"]  # still GPT-2's
     lit = board.locator(".attn-counts .attn-on th").all_text_contents()
     assert lit == ["self-attention"]
-    assert copied(board) == "#w.gpt=part:4;exchanged:2"
+    assert copied(board) == "#w.gpt=part:2;exchanged:2"
 
 
 def test_unlike_models_are_exchanged_whole_and_bert_has_two_outputs(

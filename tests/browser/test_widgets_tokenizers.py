@@ -82,7 +82,7 @@ def test_three_vocabularies_cut(open_page: Callable[..., Page], where: dict[str,
         tokens = [ours.vocab.tokens[i].replace("Ġ", "␣") for i in ids]
         assert pieces(view.locator(".attn-lane .attn-pieces").nth(n)) == tokens
     view.get_by_role("slider", name="step").press("End")
-    parts = view.locator(".attn-parts")
+    parts = view.locator(".attn-cuts")
     for n, name in enumerate([*VOCABULARIES][:2]):
         ours = load_vocabulary(name)
         cut = [ours.vocab.tokens[i].replace("Ġ", "␣") for i in ours.encode(" unaffordable")]

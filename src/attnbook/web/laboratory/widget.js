@@ -88,7 +88,7 @@ class Laboratory {
     this.next = h("p", { className: "attn-next" });
     this.fault = h("p", { className: "attn-fault", role: "status" });
     this.progress = h("p", { className: "attn-note attn-progress" });
-    this.verdict = h("p", { className: "attn-verdict" });
+    this.verdict = h("p", { className: "attn-judged" });
     this.curves = makeCurves((view) => put(this.model, { view }));
     this.answer = h("div", { className: "attn-said" });
     [this.note, this.warned] = [note(), h("p", { className: "attn-warned" })];

@@ -25,7 +25,7 @@ function card(part, names) {
 export function makeLedger(n) {
   const body = h("tbody"), named = h("div", { "aria-live": "polite" });
   const table = h("table", { className: "attn-counts" }, head("part", "parameters", "share"), body);
-  const node = h("div", { className: "attn-ledger" }, table, named);
+  const node = h("div", { className: "attn-counted" }, table, named);
   function draw(counts, part, names) {
     const all = sum(counts), share = (count) => `${(100 * count / all).toFixed(1)} %`;
     const parts = Object.entries(counts).filter(([name]) => name !== "cache");

@@ -11,7 +11,8 @@ function changesOf(model) {
   const models = model.get("models"), changes = model.get("changes");
   return changes.length || models.length < 2 ? changes : [{ name: "all", parts: [] }];
 }
-const namesOf = (model) => [...new Set(model.get("models").flatMap(({ names }) => Object.keys(names)))];
+// In the order of letters: a link counts them, and a kernel and a page may hold them in different orders.
+const namesOf = (model) => [...new Set(model.get("models").flatMap(({ names }) => Object.keys(names)))].sort();
 // Counts by part, and the bytes of the whole cache.
 function countsOf(model) {
   const numbers = model.get("ledgers")[model.get("exchanged").join(" ")], [n, bytes] = model.get("cache");

@@ -66,7 +66,7 @@ function sayTries({ tries, found, rest }, last) {
 function makeLane(label) {
   const count = h("b"), kind = h("span", { className: "attn-note" });
   const tokens = h("div", { className: "attn-pieces", role: "region", tabIndex: 0, "aria-label": `The text for ${label}` });
-  const parts = h("div", { className: "attn-parts" }), said = h("p", { className: "attn-readout" });
+  const parts = h("div", { className: "attn-cuts" }), said = h("p", { className: "attn-readout" });
   const node = h("section", { className: "attn-lane", "aria-label": label },
     h("p", { className: "attn-legend" }, h("b", {}, label), " ", kind, " ", count), tokens, h("div", {}, parts, said));
 

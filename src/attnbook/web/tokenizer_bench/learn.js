@@ -25,7 +25,7 @@ function drawPairs(list, pairs, least) {
 function drawText(box, words, made, next) {
   const key = (word) => [word.map(({ name }) => name), word.some(({ id }) => id === made) && made,
     word.some(({ id }) => id === next?.ids[0]) && next.ids];
-  fill(box, words, key, (word) => h("span", { className: "attn-word" }, ...word.map(({ id, name }, n) => {
+  fill(box, words, key, (word) => h("span", { className: "attn-cutword" }, ...word.map(({ id, name }, n) => {
     const [a, b] = next?.ids ?? [], before = word[n - 1]?.id;
     const first = id === a && word[n + 1]?.id === b, second = id === b && before === a;
     const look = [id === made && "attn-made", first && "attn-first", second && "attn-second"];

@@ -39,7 +39,7 @@ class Bench {
     this.cutting = h("div", {}, this.status, this.cut.node);
     return h("div", { className: "attn attn-cutter", role: "group", "aria-label": title || "Bench for tokenizers" },
       ...(title ? [h("p", { className: "attn-title" }, title)] : []), this.text, this.note,
-      h("div", { className: "attn-row attn-views", role: "group", "aria-label": "What to look at" }, ...this.views),
+      h("div", { className: "attn-row attn-halves", role: "group", "aria-label": "What to look at" }, ...this.views),
       this.learn.node, this.cutting, this.fold, this.state.bar);
   }
 
