@@ -9,8 +9,8 @@ function shared(row, other) {
   return end < 0 ? row.length : end;
 }
 
-// Where the window of the first n tokens begins, of which at most `most` are read at once: when they are full, the first
-// half goes, and the others are read anew.
+// Where the window of the first n tokens begins, of which at most `most` are read at once: when they are full, the
+// first half goes, and the others are read anew.
 export function windowStart(n, most) {
   const half = Math.max(1, Math.floor(most / 2));
   return half * Math.max(0, Math.ceil((n - most) / half));
