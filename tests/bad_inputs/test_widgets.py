@@ -9,6 +9,7 @@ import pytest
 import torch
 import traitlets
 
+from attnbook.model.config import TINY
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.web import (
     AblationMap,
@@ -18,6 +19,7 @@ from attnbook.web import (
     CostCalculator,
     DecodingBench,
     LossSurface,
+    ModelMap,
     PositionExplorer,
     Question,
     Quiz,
@@ -62,6 +64,10 @@ def temperature(**options: Any) -> SoftmaxTemperature:
 
 def ablation(**options: Any) -> AblationMap:
     return AblationMap(**{"runs": [RUN, {**RUN, "off": "mask"}], **options})
+
+
+def machine(**options: Any) -> ModelMap:
+    return ModelMap(**{"models": {"a": TINY}, "vocab_size": 5, **options})
 
 
 def surface(**options: Any) -> LossSurface:
@@ -126,6 +132,7 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (heatmap, {"name": 3}, f"'name' {TRAIT} a unicode string, not the int 3"),
     (heatmap, {"name": "Learnt map"}, f"{NAME} 'Learnt map'"),
     (heatmap, {"name": ""}, f"{NAME} ''"),
+    (machine, {"models": {"a": 3}}, r"models\['a'\] must be a TransformerConfig, not 3"),
     (temperature, {"logits": None}, f"logits {NUMBERS}, not None"),
     (temperature, {"logits": ["1", "2", "3"]}, f"logits {NUMBERS}, not .*'1'"),
     (temperature, {"logits": 1}, r"logits must be \[label\] or \[context, label\] .*, not \(\)"),

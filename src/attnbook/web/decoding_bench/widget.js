@@ -79,7 +79,8 @@ class DecodingBench {
   // ---- the model in the page
   makeOwn(site) {
     this.language = site && language(site);
-    return makeOwn({ site, language: this.language, begin: (text) => this.begin(text), write: () => this.writer.press() });
+    const begin = (text) => this.begin(text), write = () => this.writer.press();
+    return makeOwn({ site, language: this.language, begin, write });
   }
   // The model's stage has changed: when it is there, it answers for this text.
   async hearModel() {

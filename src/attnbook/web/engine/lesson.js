@@ -37,7 +37,9 @@ function compared(rows, tested) {
 class Lesson {
   constructor(settings) {
     const task = makeTask(settings.task, settings), same = generator(0), head = settings.d_model / settings.n_heads;
-    if (settings.positions === "rotary" && head % 2) throw new Error(`rotary turns pairs, and a head has ${head} number`);
+    if (settings.positions === "rotary" && head % 2) {
+      throw new Error(`rotary turns pairs, and a head has ${head} number`);
+    }
     this.settings = settings;
     this.task = task;
     this.config = configured(settings, task);

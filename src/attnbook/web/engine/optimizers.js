@@ -55,7 +55,8 @@ export function sgd(named, { momentum = 0.9 } = {}) {
 // blocks, where U S V^T = (1 - momentum) G + momentum M; AdamW moves all else (Jordan et al. 2024; Liu et al. 2025).
 export function muon(named, { momentum = 0.95, decay = 0.01 } = {}) {
   const mine = ([name, { shape }]) => name.includes(".blocks.") && shape.length === 2, all = [...named];
-  const matrices = all.filter(mine).map(([, x]) => x), means = matrices.map(({ data }) => new Float32Array(data.length));
+  const matrices = all.filter(mine).map(([, x]) => x);
+  const means = matrices.map(({ data }) => new Float32Array(data.length));
   const others = adamW(new Map(all.filter((each) => !mine(each))), { decay });
   return (lr) => {
     matrices.forEach(({ data, grad, shape: [a, b] }, i) => {

@@ -14,10 +14,11 @@ function learn({ text, apart, merges }) {
   known = { text, apart };
   while (merging.learnt.length < merges && merging.step());
   const { tokens, learnt, pieces, bytes, least } = merging, name = (id) => readable(tokens[id]);
-  const said = ({ a, b, made, count }) => ({ a: name(a), b: name(b), made: made && name(made), ids: [a, b, made], count });
+  const said = ({ a, b, made, count }) =>
+    ({ a: name(a), b: name(b), made: made && name(made), ids: [a, b, made], count });
   const shown = merging.begin(SHOWN.pieces).map((word) => word.map((id) => ({ id, name: name(id) })));
-  return { done: learnt.length, learnt: learnt.slice(-SHOWN.learnt).map(said), pieces, bytes, size: tokens.length, shown,
-    pairs: merging.common(SHOWN.pairs).map(said), least };
+  return { done: learnt.length, learnt: learnt.slice(-SHOWN.learnt).map(said), pieces, bytes, size: tokens.length,
+    shown, pairs: merging.common(SHOWN.pairs).map(said), least };
 }
 
 // The words on which the reader can press, between white space, each with the space before it.

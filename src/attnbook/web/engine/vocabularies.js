@@ -1,5 +1,5 @@
-// The vocabularies of the bench for tokenizers, from the files that `attnbook.weights.vocabularies` writes: how they cut
-// a text, and, step by step, a word.
+// The vocabularies of the bench for tokenizers, from the files that `attnbook.weights.vocabularies` writes: how they
+// cut a text, and, step by step, a word.
 import { LETTERS, bytePair, idsOfBytes, readable, remembered, splitWords } from "./bytepair.js";
 import { pieces, wordsOf } from "./wordpiece.js";
 
@@ -36,7 +36,8 @@ function openBytePair(data, special) {
       for (const { rank, at } of told) {
         const n = row.findIndex((each) => each.at === at);
         frame(w, n, made);
-        row.splice(n, 2, { id: words.makes[rank], at });
+        const id = words.makes[rank];
+        row.splice(n, 2, { id, at });
         made = n;
       }
       if (made >= 0) frame(w, -1, made);

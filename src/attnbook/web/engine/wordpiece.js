@@ -25,8 +25,8 @@ export function wordsAndMasks(text, lowercase = true) {
 }
 
 // The longest piece that the vocabulary has, again and again from left to right; pieces inside a word begin with ##.
-// `ids` is a Map from pieces to numbers. Null: the word has a part that is no piece. `told` gets where each search began,
-// and where it ended: there, if nothing was found.
+// `ids` is a Map from pieces to numbers. Null: the word has a part that is no piece. `told` gets where each search
+// began, and where it ended: there, if nothing was found.
 export function pieces(word, ids, told) {
   const letters = Array.from(word), found = [];
   if (letters.length > LONGEST) return null;

@@ -40,13 +40,15 @@ export function operationsWritten(operations) {
 // Which size is the best for so many operations, and which others cannot be told from it.
 export function bestWritten(points, operations) {
   const best = bestOfSizes(points), cost = `After ${operationsWritten(operations)} operations`;
-  if (best.length < 2) return `${cost}: ${best.length ? "one size" : "no run"} has come so far. Two sizes are compared at least.`;
+  if (best.length < 2) {
+    return `${cost}: ${best.length ? "one size" : "no run"} has come so far. Two sizes are compared at least.`;
+  }
   const first = best.reduce((low, point) => (point.mean < low.mean ? point : low));
   const near = best.filter((point) => point !== first && point.least <= first.most);
   const lone = best.some(({ seeds }) => seeds < 2);
   const named = ({ run: { number, sizes: { body } } }) => `run ${number} (${grouped(body)} parameters)`;
   const found = `${cost} the lowest loss is that of ${named(first)}: ${format(first.mean, 2)}`;
   if (lone) return `${found}. A size with a single seed has no band: 5 seeds tell more.`;
-  return near.length ? `${found}. Its band touches that of ${near.map(named).join(", ")}: between these one cannot tell.`
-    : `${found}. Its band touches no other.`;
+  if (!near.length) return `${found}. Its band touches no other.`;
+  return `${found}. Its band touches that of ${near.map(named).join(", ")}: between these one cannot tell.`;
 }

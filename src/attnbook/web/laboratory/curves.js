@@ -91,7 +91,8 @@ function makeSizes() {
       + "against parameters in the blocks";
     said.textContent = bestWritten(points, cost);
     for (const old of dots) old.remove();
-    const all = points.flatMap((point) => [point.least, point.most]), bodies = runs.flatMap(({ sizes }) => sizes?.body ?? []);
+    const all = points.flatMap((point) => [point.least, point.most]);
+    const bodies = runs.flatMap(({ sizes }) => sizes?.body ?? []);
     const [up, across] = [all, bodies].map(roomy);
     const line = curve("attn-faint"), x = ({ run }) => across.at(run.sizes.body);
     trace(line, bestOfSizes(points).map((point) => [x(point), up.at(point.mean)]));
@@ -107,7 +108,8 @@ function makeSizes() {
     }
     levels(ticks, up.decades.map((n) => [up.at(10 ** n), String(Number(`1e${n}`))]));
     below(under, across.decades.map((n) => [across.at(10 ** n), grouped(10 ** n)]));
-    const heard = points.map((p) => `run ${p.run.number}, ${grouped(p.run.sizes.body)} parameters: ${format(p.mean)}`).join("; ");
+    const tell = ({ run, mean }) => `run ${run.number}, ${grouped(run.sizes.body)} parameters: ${format(mean)}`;
+    const heard = points.map(tell).join("; ");
     chart.setAttribute("aria-label", `${title.textContent}. ${heard}`);
   }
   return { node, draw };

@@ -9,8 +9,9 @@ const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(4)) : null); /
 // A run without what a page alone can use, as few numbers as it takes.
 export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, until }) => ({
   id, number, settings, sizes, bet: bet ?? null, beside: beside ?? null, result: result ?? null, until: until ?? null,
-  seeds: seeds.map(({ seed, done, tests }) =>
-    ({ seed, done, tests: tests.map(({ step, loss, exact, tokens }) => [step, ...[loss, exact, tokens].map(rounded)]) })),
+  seeds: seeds.map(({ seed, done, tests }) => ({
+    seed, done, tests: tests.map(({ step, loss, exact, tokens }) => [step, ...[loss, exact, tokens].map(rounded)]),
+  })),
 });
 
 // A run from anything, or null if it is none.
@@ -25,8 +26,9 @@ export function cleaned(given) {
   const text = settings.task === "text" && whole(settings.text) !== null ? { text: settings.text } : {};
   const sized = ["size", "body", "length", "operations"].every((name) => whole(sizes?.[name]) > 0);
   const known = (word, words) => (words.includes(word) ? word : null);
+  const id = String(given.id ?? "").slice(0, 40);
   return {
-    id: String(given.id ?? "").slice(0, 40), number: whole(given.number), settings: { ...settled(settings), ...text },
+    id, number: whole(given.number), settings: { ...settled(settings), ...text },
     sizes: sized ? { size: sizes.size, body: sizes.body, length: sizes.length, operations: sizes.operations } : null,
     seeds: read, bet: known(given.bet, OUTCOMES), result: known(given.result, [...OUTCOMES, "open"]),
     beside: whole(given.beside), until: whole(given.until), kept: true,
@@ -36,10 +38,12 @@ function cleanSeed(given) {
   const { seed, done, tests } = given ?? {};
   if (![seed, done].every(Number.isInteger) || !Array.isArray(tests) || tests.length > TESTS) return null;
   const fine = (x, least) => typeof x === "number" && Number.isFinite(x) && x >= least;
+  const share = (x) => fine(x, 0) && x <= 1;
   const good = tests.every((test, n) => Array.isArray(test) && fine(test[0], n ? tests[n - 1][0] + 1 : 0)
-    && (test[1] === null || fine(test[1], 0)) && [test[2], test[3]].every((x) => x === null || (fine(x, 0) && x <= 1)) && test[3] !== null);
-  return good ? { seed, done, losses: [], tests: tests.map(([step, loss, exact, tokens]) => ({ step, loss: loss ?? NaN, exact, tokens })) }
-    : null;
+    && (test[1] === null || fine(test[1], 0)) && (test[2] === null || share(test[2])) && share(test[3]));
+  if (!good) return null;
+  const read = ([step, loss, exact, tokens]) => ({ step, loss: loss ?? NaN, exact, tokens });
+  return { seed, done, losses: [], tests: tests.map(read) };
 }
 
 // Two runs are one if they have the same settings, in whatever order, and the same tests.
@@ -55,7 +59,9 @@ export function parse(text) {
   } catch {
     throw new Error("This is no file of the laboratory: it holds no JSON.");
   }
-  if (given?.laboratory !== 1 || !Array.isArray(given.runs)) throw new Error("This file holds no runs of the laboratory.");
+  if (given?.laboratory !== 1 || !Array.isArray(given.runs)) {
+    throw new Error("This file holds no runs of the laboratory.");
+  }
   if (given.runs.length > RUNS) throw new Error(`This file holds more than ${RUNS} runs.`);
   const runs = given.runs.map(cleaned);
   if (runs.includes(null)) throw new Error("A run in this file cannot be read, so that none was taken.");
@@ -92,7 +98,8 @@ export class Shelf {
       const { last, runs } = JSON.parse(this.storage.getItem(this.key)) ?? {};
       const all = (Array.isArray(runs) ? runs : []).map((given) => ({ given, run: cleaned(given) }));
       const fit = ({ run }) => run?.number && run.id, found = all.filter(fit).map(({ run }) => run);
-      const rest = all.filter((each) => !fit(each)).map(({ given }) => given); // of another edition of the page: they stay
+      // Those of another edition of the page stay.
+      const rest = all.filter((each) => !fit(each)).map(({ given }) => given);
       const most = Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number));
       return { last: most, runs: found, rest };
     } catch {

@@ -19,7 +19,8 @@ function storage() {
 export class Kept {
   // `runs` are all of the laboratory, in their order; `changed` is called when they are others.
   constructor({ runs, name, changed }) {
-    Object.assign(this, { runs, name, changed, shelf: new Shelf(name ?? "nameless", storage()), deleted: [], wrote: null });
+    const shelf = new Shelf(name ?? "nameless", storage());
+    Object.assign(this, { runs, name, changed, shelf, deleted: [], wrote: null });
     this.last = Math.max(this.shelf.read().last, ...runs.map(({ number }) => number), 0);
     this.status = h("span", { className: "attn-status", role: "status" });
     this.makeBar();
@@ -32,17 +33,20 @@ export class Kept {
   }
   next() {
     this.last = Math.max(this.last, this.shelf.read().last) + 1;
-    return { number: this.last, id: crypto.randomUUID?.() ?? String(Math.random()) };
+    const id = crypto.randomUUID?.() ?? String(Math.random());
+    return { number: this.last, id };
   }
 
   makeBar() {
-    const file = h("input", { type: "file", accept: ".json,application/json", hidden: true, onchange: () => this.open(file) });
+    const onchange = () => this.open(file), accept = ".json,application/json";
+    const file = h("input", { type: "file", accept, hidden: true, onchange });
     this.undo = button("Undo", () => this.putBack());
     this.all = button("Delete all my runs", () => this.remove(this.mine.filter((run) => !this.busy?.(run))));
     this.save = button("Save to a file", () => download("laboratory.json", written(this.mine), "application/json"));
     this.give = button("Copy link with these runs", () => this.share());
     this.bar = h("div", { className: "attn-row attn-keep" }, this.save, button("Open a file", () => file.click()), file,
-      this.give, button("Download as CSV", () => download("laboratory.csv", csv(this.runs), "text/csv")), this.all, this.undo,
+      this.give, button("Download as CSV", () => download("laboratory.csv", csv(this.runs), "text/csv")),
+      this.all, this.undo,
       this.status);
     this.draw();
   }
@@ -71,14 +75,15 @@ export class Kept {
       this.put(mine, true);
     }
     const known = found.length - fresh.length;
-    this.say(`${counted(fresh.length)} came from the ${where}${known ? `; ${counted(known)} of it stood here before` : ""}.`);
+    const before = known ? `; ${counted(known)} of it stood here before` : "";
+    this.say(`${counted(fresh.length)} came from the ${where}${before}.`);
   }
 
   // `must`: now, and not only when some time has passed.
   put(run, must = false) {
     const now = performance.now();
-    if (!must && this.wrote?.id === run.id && now - this.wrote.now < OFTEN) return;
-    this.wrote = { id: run.id, now };
+    if (!must && this.wrote?.run === run && now - this.wrote.now < OFTEN) return;
+    this.wrote = { run, now };
     if (!this.shelf.put(run)) this.say("This browser keeps nothing here: save your runs to a file before you leave.");
   }
   remove(some) {

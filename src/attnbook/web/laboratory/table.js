@@ -17,7 +17,8 @@ export function makeControls(change) {
     for (const { name, values, list } of lists) list.selectedIndex = values.indexOf(settings[name]);
   }
   return {
-    task: task.node, model: grid(rest.filter((each) => !isTraining(each))), training: grid(rest.filter(isTraining)), draw,
+    task: task.node, model: grid(rest.filter((each) => !isTraining(each))), training: grid(rest.filter(isTraining)),
+    draw,
   };
 }
 
@@ -81,12 +82,10 @@ export function makeLedger(use, remove) {
       cell(6, besideWritten(run)),
       cell(7, named("set", () => use(settings), "Set the switches of"), ...(stored ? [] : [" ", drop])));
   }
-  let last = ""; // a row that stays as it was stays where it is, so that a press on its buttons arrives
   function draw(runs, looks, busy) {
     const rows = runs.map((run, n) => drawRow(run, runs.slice(0, n), looks(run), run === busy));
-    const now = rows.map((each) => each.outerHTML).join("");
-    if (now !== last) body.replaceChildren(...rows);
-    last = now;
+    const stay = rows.length === body.children.length && rows.every((row, n) => row.isEqualNode(body.children[n]));
+    if (!stay) body.replaceChildren(...rows); // else a press on a row's buttons would not arrive
   }
   return { node, draw };
 }

@@ -24,7 +24,8 @@ export class Training {
   async begin({ id, number, count, settings, given, takeBet }) {
     this.close();
     const students = Array.from({ length: count }, (_, n) => makeStudent(settings.seed + n));
-    const other = rival(this.runs, settings), bet = other ? takeBet() : null, seeds = students.map(({ record }) => record);
+    const other = rival(this.runs, settings), bet = other ? takeBet() : null;
+    const seeds = students.map(({ record }) => record);
     const run = { id, number, settings, sizes: null, seeds, bet, beside: other?.number ?? null };
     const mine = { run, students, paused: true, over: false, ms: 0, error: "" };
     this.active = mine;

@@ -41,8 +41,8 @@ export function makeChart(title, get, scale) {
   const node = h("div", { className: "attn-chart", role: "img" }, heading, box, under);
   box.append(ticks);
 
-  // Each of `shown` is { run, look, noise }; `noise` are the losses of single steps, thinly drawn. `across` says where a
-  // step of a run stands, 0 to 1, from which test on, and what is written below.
+  // Each of `shown` is { run, look, noise }; `noise` are the losses of single steps, thinly drawn. `across` says where
+  // a step of a run stands, 0 to 1, from which test on, and what is written below.
   function draw(shown, across, said) {
     const bands = shown.map(({ run }) => band(run.seeds, get).slice(across.from));
     const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0 && x < Infinity);

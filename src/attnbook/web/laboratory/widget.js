@@ -96,10 +96,10 @@ class Laboratory {
     this.heads = fold("Where it looks, head by head", this.maps.node);
     this.heads.addEventListener("toggle", () => this.drawMaps());
     this.ledger = makeLedger((given) => this.change(given), (run) => this.kept.remove([run]));
-    this.listed = fold("Your runs", this.ledger.node, note("They stay in this browser until you delete them, and leave it "
-      + "in your file or link alone. A seed's score is what is right on average over the steps, so that learning sooner "
-      + "counts. Two runs are compared over the steps that both made. One is better if its seeds all lie above all those "
-      + "of the other; otherwise one cannot tell."), this.kept.bar);
+    this.listed = fold("Your runs", this.ledger.node, note("They stay in this browser until you delete them, and leave "
+      + "it in your file or link alone. A seed's score is what is right on average over the steps, so that learning "
+      + "sooner counts. Two runs are compared over the steps that both made. One is better if its seeds all lie above "
+      + "all those of the other; otherwise one cannot tell."), this.kept.bar);
     this.heard = h("p", { className: "attn-heard", role: "status", "aria-live": "polite" });
   }
 
@@ -206,8 +206,8 @@ class Laboratory {
     this.ledger.draw(runs, looks.look, running ? active.run : null);
     this.kept.draw();
     const { size, body, length, operations } = this.measure(settings);
-    this.note.textContent = `${grouped(size)} parameters, ${grouped(body)} of them in the blocks. Rows of ${length} tokens; `
-      + `a step costs ${operationsWritten(operations)} operations.`;
+    this.note.textContent = `${grouped(size)} parameters, ${grouped(body)} of them in the blocks. Rows of ${length} `
+      + `tokens; a step costs ${operationsWritten(operations)} operations.`;
     this.warned.textContent = warning(settings);
     drawAnswer(this.answer, this.seen);
   }

@@ -63,7 +63,8 @@ export function remarks({ words, row }) {
 }
 
 // The bars of one hidden place or word: `best`, the likeliest tokens or words, up to the probability `full`; and how
-// many others there are, "all" if they are not counted. `then` gives the probability that a token had before, if it had one.
+// many others there are, "all" if they are not counted. `then` gives the probability that a token had before, if it had
+// one.
 export function makeBars({ hidden, name, own, rank, pieces }, best, others, full, then) {
   const line = ({ token: text, p }) => {
     const was = then(text);

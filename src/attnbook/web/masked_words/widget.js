@@ -77,7 +77,8 @@ class MaskedWords {
     return { text: [model.get("text")], masks: masks.length ? masks : [-1], ...numbers };
   }
   restore({ text: [words], masks, temperature: [t], top: [n], place: [at], into: [on], layer: [l], head: [k] }) {
-    const kept = words.slice(0, LETTERS), size = wordsAndMasks(kept, this.lowercase).length, [layers, heads] = this.shape;
+    const kept = words.slice(0, LETTERS), [layers, heads] = this.shape;
+    const size = wordsAndMasks(kept, this.lowercase).length;
     const whole = (x, low, high) => within(Math.trunc(x), low, high);
     this.before = null;
     put(this.model, {

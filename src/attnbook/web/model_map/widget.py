@@ -9,7 +9,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from attnbook import bundles
-from attnbook.checks import check_choice, check_kind, check_whole
+from attnbook.checks import check_choice, check_whole
 from attnbook.model.config import TransformerConfig
 from attnbook.show.blocks import transformer
 from attnbook.show.picture import Picture
@@ -72,7 +72,9 @@ class ModelMap(Widget):
         name: str | None = None,
     ) -> None:
         check_choice(("decoder", "encoder"), shape=shape)
-        check_kind(TransformerConfig, **models)
+        for key, config in models.items():
+            if not isinstance(config, TransformerConfig):
+                raise WidgetError(f"models[{key!r}] must be a TransformerConfig, not {config!r}")
         check_whole(1, n_tokens=n_tokens, n_bytes=n_bytes)
         configs = [*models.values()]
         sizes = [*vocab_size] if isinstance(vocab_size, Sequence) else [vocab_size] * len(configs)

@@ -7,7 +7,8 @@ import { h } from "../shared/ui.js";
 // is nothing to choose.
 export function makeCheckpoints(checkpoints, choose) {
   const most = checkpoints.length - 1, whole = checkpoints[most].step;
-  const line = slider("training", { min: 0, max: Math.max(1, most), step: 1 }, (n) => line.set(n, grouped(checkpoints[n].step)));
+  const tell = (n) => line.set(n, grouped(checkpoints[n].step));
+  const line = slider("training", { min: 0, max: Math.max(1, most), step: 1 }, tell);
   const input = line.node.querySelector("input"), said = h("p", { className: "attn-after" });
   const node = h("div", { hidden: most === 0 }, line.node, said);
   input.addEventListener("change", () => choose(Number(input.value)));

@@ -88,7 +88,8 @@ export function makeInside(layers, heads, open) {
         const n = l * heads + k, [best] = largest(looked(row, at, n), 1);
         paintMap(canvas, headMap(row, at, n, MOST), colours);
         button.setAttribute("aria-pressed", n === chosen);
-        button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${name(row.places[at].start + best)}`);
+        const most = name(row.places[at].start + best);
+        button.setAttribute("aria-label", `layer ${l + 1}, head ${k + 1}, looks most at ${most}`);
       });
       panel.hidden = Math.floor(chosen / heads) !== l;
       if (panel.hidden) return;

@@ -17,12 +17,14 @@ export function merged(row, { from, same, logits, weights, lengths, ...said }) {
   const { data, shape: [layers, heads, n, m] } = weights, size = logits.shape[1], parts = lengths.shape[2];
   const every = layers * heads, places = row.places.slice(0, same);
   for (let i = same - from; i < n; i++) {
-    const keys = from + i + 1 - said.start, own = new Float32Array(every * keys), long = new Float32Array(layers * parts);
+    const keys = from + i + 1 - said.start;
+    const own = new Float32Array(every * keys), long = new Float32Array(layers * parts);
     for (let h = 0; h < every; h++) own.set(data.subarray((h * n + i) * m, (h * n + i) * m + keys), h * keys);
     for (let l = 0; l < layers; l++) {
       long.set(lengths.data.subarray((l * n + i) * parts, (l * n + i + 1) * parts), l * parts);
     }
-    places.push({ logits: logits.data.slice(i * size, (i + 1) * size), weights: own, lengths: long, start: said.start });
+    const scores = logits.data.slice(i * size, (i + 1) * size);
+    places.push({ logits: scores, weights: own, lengths: long, start: said.start });
   }
   return { ...said, places };
 }
@@ -67,7 +69,10 @@ export function looked(row, at, head) {
   return weights.subarray(head * keys, (head + 1) * keys);
 }
 export function headMap(row, at, head, most) {
-  const size = Math.min(at + 1 - row.places[at].start, most), first = at + 1 - size, map = new Float32Array(size * size);
-  for (let i = 0; i < size; i++) map.set(looked(row, first + i, head).subarray(first - row.places[first + i].start), i * size);
+  const size = Math.min(at + 1 - row.places[at].start, most), first = at + 1 - size;
+  const map = new Float32Array(size * size);
+  for (let i = 0; i < size; i++) {
+    map.set(looked(row, first + i, head).subarray(first - row.places[first + i].start), i * size);
+  }
   return { size, map };
 }

@@ -34,3 +34,11 @@ export function traitsOf(given, { size, layers, heads }, model) {
     checkpoint: whole(checkpoint, 0, checkpointsOf(model).length - 1), unfolded: unpackFolds(given.unfolded[0]),
   };
 }
+
+// What the model no longer reads of a text whose window begins at `start`, and whether the text can grow.
+export function windowWritten({ config, full, most }, start) {
+  if (!config) return "";
+  const slid = start > 0 ? `The model reads at most ${config.max_len} tokens. Here its window has slid on: `
+    + `it no longer knows the first ${start}, which are faint. ` : "";
+  return slid + (full ? `A text of ${most} tokens is the longest: take some back to go on.` : "");
+}

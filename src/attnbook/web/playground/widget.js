@@ -5,7 +5,7 @@ import { makeEffects, makeFolds } from "./folds.js";
 import { makeInside, makePlaces } from "./inside.js";
 import { Branches, Reader } from "./reader.js";
 import { branch, surprises } from "./row.js";
-import { LEAD, LETTERS, NUMBERS, PACES, checkpointsOf, chosenOf, readState, traitsOf } from "./state.js";
+import { LEAD, LETTERS, NUMBERS, PACES, checkpointsOf, chosenOf, readState, traitsOf, windowWritten } from "./state.js";
 import { makeBars, makeDraw, makeText } from "./view.js";
 import { share, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
@@ -21,7 +21,7 @@ class Playground {
     this.reader = new Reader(model, this.ask);
     this.makeControls();
     this.makeParts();
-    this.state = stateControls(el, model.get("name"), () => readState(model, this.begun), (state) => this.restore(state));
+    this.state = stateControls(el, model.get("name"), () => readState(model, this.begun), this.restore.bind(this));
     this.root = this.layOut(model.get("title"));
   }
 
@@ -214,11 +214,8 @@ class Playground {
   }
   // What the model no longer reads, the branches that were left, and which place is on view.
   drawNotes(row, at, here, start) {
-    const { names, config, full, most } = this.reader, { left } = this.branches;
-    const named = (id) => token(visible(names[id]));
-    const slid = start > 0 && config ? `The model reads at most ${config.max_len} tokens. Here its window has slid on: `
-      + `it no longer knows the first ${start}, which are faint. ` : "";
-    this.note.textContent = slid + (config && full ? `A text of ${most} tokens is the longest: take some back to go on.` : "");
+    const { names } = this.reader, { left } = this.branches, named = (id) => token(visible(names[id]));
+    this.note.textContent = windowWritten(this.reader, start);
     this.tried.replaceChildren(...(left.length ? [h("span", { className: "attn-note" }, "Left: ")] : []),
       ...left.map((each) => button(`… ${each.shown}`, () => this.goBack(each))));
     const before = named(row.ids[at - 1]);

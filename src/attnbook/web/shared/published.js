@@ -28,7 +28,8 @@ async function download(address, came) {
 }
 // A part, from the browser's cache or from the site; one whose sum is wrong is fetched again.
 async function partOf(folder, [sum], came) {
-  const address = new URL(`${folder}${sum}.bin`, document.baseURI).href, cache = await caches.open(KEPT).catch(() => null);
+  const address = new URL(`${folder}${sum}.bin`, document.baseURI).href;
+  const cache = await caches.open(KEPT).catch(() => null);
   const kept = await cache?.match(address), before = await kept?.arrayBuffer();
   if (before && (await sumOf(before)) === sum) return before;
   for (let tries = 0; tries < TRIES; tries++) {

@@ -6,8 +6,8 @@ const PATIENCE = 4000; // ms until a kernel is missed
 // Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
 // the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
 // `status` shows the reader what is awaited and what went wrong. What did not arrive is asked for again when the reader
-// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited. `what` names one
-// and several of them, `until` says what is there meanwhile.
+// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited. `what` names
+// one and several of them, `until` says what is there meanwhile.
 export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready, silent = 0,
   what = ["model", "models"], until = "Until then this is the stored answer. " }) {
   const arrived = new Set(), taken = new Set(), many = names.length > 1, models = what[Number(many)];

@@ -65,7 +65,8 @@ function sayTries({ tries, found, rest }, last) {
 // One vocabulary: the text in its tokens, and the step of the word.
 function makeLane(label) {
   const count = h("b"), kind = h("span", { className: "attn-note" });
-  const tokens = h("div", { className: "attn-pieces", role: "region", tabIndex: 0, "aria-label": `The text for ${label}` });
+  const name = `The text for ${label}`;
+  const tokens = h("div", { className: "attn-pieces", role: "region", tabIndex: 0, "aria-label": name });
   const parts = h("div", { className: "attn-cuts" }), said = h("p", { className: "attn-readout" });
   const node = h("section", { className: "attn-lane", "aria-label": label },
     h("p", { className: "attn-legend" }, h("b", {}, label), " ", kind, " ", count), tokens, h("div", {}, parts, said));
@@ -96,7 +97,8 @@ export function makeCut(labels, change) {
   const next = button("Next", () => change({ step: now + 1 }), "attn-go");
   const upto = slider("step", { min: 0, max: 1, step: 1 }, (step) => change({ step }));
   const note = h("p", { className: "attn-note", role: "status" });
-  const node = h("div", {}, h("p", { className: "attn-legend" }, "Which word shall be cut step by step?"), words.node, note,
+  const node = h("div", {}, h("p", { className: "attn-legend" }, "Which word shall be cut step by step?"), words.node,
+    note,
     h("div", { className: "attn-row" }, back, next), upto.node,
     h("div", { className: "attn-lanes" }, ...lanes.map((lane) => lane.node)));
 

@@ -26,8 +26,8 @@ function drawText(box, words, made, next) {
   const key = (word) => [word.map(({ name }) => name), word.some(({ id }) => id === made) && made,
     word.some(({ id }) => id === next?.ids[0]) && next.ids];
   fill(box, words, key, (word) => h("span", { className: "attn-cutword" }, ...word.map(({ id, name }, n) => {
-    const [a, b] = next?.ids ?? [], before = word[n - 1]?.id;
-    const first = id === a && word[n + 1]?.id === b, second = id === b && before === a;
+    const [a, b] = next?.ids ?? [], [before, after] = [word[n - 1], word[n + 1]].map((each) => each?.id);
+    const first = id === a && after === b, second = id === b && before === a;
     const look = [id === made && "attn-made", first && "attn-first", second && "attn-second"];
     return h("bdi", { className: look.filter(Boolean).join(" ") || "attn-plain" }, shown(name));
   })));
@@ -43,7 +43,8 @@ export function makeLearn(change) {
   const upto = slider("merges", { min: 0, max: MOST, step: 1 }, (merges) => change({ merges }));
   const said = h("p", { className: "attn-readout", "aria-live": "polite" });
   const text = h("div", { className: "attn-pieces", role: "region", tabIndex: 0, "aria-label": "The text in pieces" });
-  const pairs = makePairs(), learnt = h("p", { className: "attn-learnt" }), none = h("p", {}, "Nothing yet. Press Next.");
+  const pairs = makePairs(), none = h("p", {}, "Nothing yet. Press Next.");
+  const learnt = h("p", { className: "attn-learnt" });
   const size = h("p", { className: "attn-note" });
   const title = (words) => h("p", { className: "attn-legend" }, words);
   const node = h("div", {}, h("div", { className: "attn-row" }, back, next, apart), upto.node, said, text, size,

@@ -88,7 +88,8 @@ class Bench {
     const [merges, word, step] = ["merges", "word", "step"].map((name) => Math.max(0, Math.trunc(given[name][0])));
     const [cut, apart, unfolded] = ["cut", "apart", "unfolded"].map((name) => given[name][0] > 0);
     const text = cutAt(given.text[0], LINKED);
-    put(this.model, { text, view: cut ? "cut" : "learn", apart, merges: within(merges, 0, 1000), word, step, unfolded });
+    const view = cut ? "cut" : "learn";
+    put(this.model, { text, view, apart, merges: within(merges, 0, 1000), word, step, unfolded });
     this.left = 0;
   }
 
@@ -97,7 +98,8 @@ class Bench {
     if (this.text.value !== text && !this.left) this.text.value = text;
     const long = text.length > LINKED ? ` A link keeps its first ${grouped(LINKED)} characters.` : "";
     this.note.textContent = this.failed || (this.left
-      ? `The first ${grouped(MOST)} characters are read, the other ${grouped(this.left)} are not.${long}` : long.trim());
+      ? `The first ${grouped(MOST)} characters are read, the other ${grouped(this.left)} are not.${long}`
+      : long.trim());
     Object.keys(VIEWS).forEach((name, n) => this.views[n].setAttribute("aria-pressed", name === view));
     this.learn.node.hidden = view !== "learn";
     this.cutting.hidden = view !== "cut";
