@@ -9,8 +9,9 @@ from tests.helpers.repeats import repeats
 from tests.helpers.widgets import each
 
 STILL = "*, *::before { transition: none !important; animation: none !important; }"
-# No widget says after a while that it still waits for something.
+# No widget asks for its model, nor says after a while that it still waits for something.
 PATIENT = """(() => {
+    globalThis.IntersectionObserver = class { observe() {} disconnect() {} };
     const later = globalThis.setTimeout;
     globalThis.setTimeout = (act, ms, ...more) => (ms >= 500 ? 0 : later(act, ms, ...more));
 })()"""
@@ -28,7 +29,7 @@ def test_a_widget_looks_the_same_beside_all_others(browser: Browser, width: int)
     changed = {}
     for widget in each():
         page = browser.new_page(viewport={"width": width, "height": 844})
-        page.add_init_script(PATIENT)
+        page.evaluate(PATIENT)
         render(page, widget)
         page.add_style_tag(content=STILL)
         settle(page, 2)

@@ -418,7 +418,7 @@ def test_tokenizers_keep_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="hat:the").click()
     page.evaluate("model.fromKernel('step', 2), model.fromKernel('unfolded', true)")
     page.get_by_text("learnt as number").first.wait_for()
-    assert page.get_by_text("def by_rank").is_visible()
+    expect(page.get_by_text("def by_rank")).to_be_visible()
     page.get_by_role("button", name="Reset").click()
     assert page.evaluate(traits) == ["learn", True, 0, 0, 0]
     page.get_by_text("Next: a + t, 2 times.").wait_for()
@@ -507,13 +507,13 @@ def test_checkpoints_keep_the_contract(browser: Browser, attached: bool) -> None
         if n != page.evaluate("model.get('checkpoint')"):
             slider.press("ArrowLeft" if n == 0 else "ArrowRight")
             assert page.evaluate("[model.get('checkpoint'), unsaved.size]") == [n, 0]
-            assert page.locator("textarea").is_disabled()
+            expect(page.locator("textarea")).to_be_disabled()
         page.wait_for_function("(n) => sent.length === n", arg=asked)
         page.evaluate(give, [file.stem, encoded(file.read_bytes())])
         page.locator("textarea:not([disabled])").wait_for()
         wanted = Playground("We must", checkpoint=n, **given).answer["best"][0]["name"]
         expect(best).to_have_text(visible(wanted))
-        assert said.is_visible() == (n == 0)
+        expect(said).to_be_visible(visible=n == 0)
     names = [each["weights"] for each in page.evaluate("sent")]
     assert names == ["tiny_gpt", "early", "tiny_gpt"]  # each when it is chosen
     page.evaluate("model.fromKernel('checkpoint', 0)")

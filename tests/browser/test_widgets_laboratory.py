@@ -194,7 +194,7 @@ def test_five_seeds_beside_five_settle_a_bet(open_page: Callable[..., Page]) -> 
     run(view, 3, "5 seeds")
     row = ledger(view)[2]
     assert row[6] == "worse than run 2, steps 0 to 100; bet: worse ✓"
-    assert "their bands do not touch" in view.locator(".attn-verdict").inner_text()
+    assert "their bands do not touch" in view.locator(".attn-judged").inner_text()
 
 
 def _written(run: dict[str, Any]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
     settle(page, 3)
     before = count()
-    page.wait_for_timeout(200)
+    page.wait_for_timeout(200)  # time itself: what would be written in it
     assert count() == before  # it has stopped
 
 
