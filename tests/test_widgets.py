@@ -27,6 +27,7 @@ from attnbook.web import (
     PositionExplorer,
     RotaryDial,
     SoftmaxTemperature,
+    fold_tail,
     format_number,
 )
 from attnbook.web.rotary_dial.widget import positioned
@@ -287,12 +288,32 @@ def test_axes_have_names_without_being_named() -> None:
         ([1, 2, 3], {"temperature": np.nan}, "temperature must be .* at least 0, not nan"),
         ([1, 2, 3], {"temperature": np.inf}, "temperature must be .* at least 0, not inf"),
         ([1, 2, 3], {"top": 0}, "top must be at least 1, not 0"),
+        ([1, 2, 3], {"counts": [1, 2]}, "counts must be 3 numbers of at least 1, not 2 from 1"),
+        ([1, 2, 3], {"counts": [1, 0, 2]}, "counts must be 3 numbers .*, not 3 from 0"),
         ([1, 2, 3], {"name": "-"}, "name must be like"),
     ],
 )
 def test_temperature_refuses(logits: Any, options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         SoftmaxTemperature(logits, ["a", "b", "c"], **options)
+
+
+def test_a_folded_tail_has_the_entropy_of_the_whole() -> None:
+    whole = 3 * np.random.default_rng(0).normal(size=(2, 5000))
+    kept, folded, counts = fold_tail(whole, 20)
+    assert folded.shape == (2, len(counts)) and sum(counts) == 5000 and len(counts) < 90
+    assert np.array_equal(folded[:, :20], whole[:, kept]) and folded[0, 20:].argmax() == 0
+    for t in (0, 0.3, 1, 2, 20):
+        for row, small in zip(whole, folded, strict=True):
+            p, q = softmax(row, t), softmax(small, t, np.array(counts))
+            at, near = -(p * np.log(p + 1e-300)).sum(), -(q * np.log(q / counts + 1e-300)).sum()
+            assert abs(at - near) < 0.02 * at + 1e-9 and np.allclose(p[kept], q[:20], rtol=0.03)
+    exact = softmax(folded[0], 1, np.array(counts))
+    assert np.allclose(exact[:20], softmax(whole[0])[kept])
+    assert fold_tail(whole, 5000)[2] == [1] * 5000
+    for wrong, keep in ((whole[0], 20), (whole, 0), (whole, 5001)):
+        with pytest.raises(ValueError, match="keep one to all tokens"):
+            fold_tail(wrong, keep)
 
 
 def test_temperature_limit() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from attnbook.web import SoftmaxTemperature, format_number
+from attnbook.web import SoftmaxTemperature, fold_tail, format_number
 from attnbook.web.softmax_temperature.widget import softmax
 from tests.browser.widget_pages import (
     HOSTILE,
@@ -61,10 +61,21 @@ def widgets() -> list[SoftmaxTemperature]:
             name="too-loud",
         ),
         SoftmaxTemperature(SCALED, WORDS, perplexity=False, name="bits-alone"),
+        whole(),
     ]
 
 
-CATS, NEXT, ODD, MASKED, ALONE, LOUD, BITS = range(7)
+def whole() -> SoftmaxTemperature:
+    """All words: forty by name, the others in groups."""
+    kept, logits, counts = fold_tail(vocabulary(), 40)
+    names = [f"word{i}" for i in kept] + [f"{n} words" for n in counts[40:]]
+    contexts = ["after zwei", "after und", "after vierzig"]
+    return SoftmaxTemperature(
+        logits, names, counts=counts, contexts=contexts, top=6, name="all-words"
+    )
+
+
+CATS, NEXT, ODD, MASKED, ALONE, LOUD, BITS, WHOLE = range(8)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +123,21 @@ def logit(widget: Locator, label: str) -> Locator:
 def temperature(widget: Locator) -> float:
     settle(widget.page)
     return float(entry(widget).input_value())
+
+
+def test_a_folded_vocabulary_counts_all_words(open_page: Callable[..., Page]) -> None:
+    view = widget(open_page(), WHOLE)
+    given, counts = whole(), np.array(whole().counts)
+    for t in (1.0, 8.0):  # at 8, groups have more than any word
+        entry(view).fill(str(t))
+        p = softmax(given.logits[0], t, counts)
+        nats = -(p * np.log(p / counts)).sum()
+        best = int(given.logits[0].argmax())
+        assert f"Entropy {format_number(nats / np.log(2))} bits" in readout(view)
+        assert f"most likely {given.labels[best]} {format_number(p[best])}" in readout(view)
+        assert bars(view)[0] == format_number(p[best])
+    expect(view.get_by_text("3,994 others")).to_be_visible()
+    assert f"all {MANY:,} equally likely" in (view.locator(".attn-caption").text_content() or "")
 
 
 @everywhere

@@ -18,7 +18,7 @@ from attnbook.web.position_explorer.widget import PositionExplorer
 from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import Question, Quiz
 from attnbook.web.rotary_dial.widget import RotaryDial
-from attnbook.web.softmax_temperature.widget import SoftmaxTemperature
+from attnbook.web.softmax_temperature.widget import SoftmaxTemperature, fold_tail
 from attnbook.web.tokenizer_bench.widget import TokenizerBench
 from attnbook.web.transformer_map.widget import TransformerMap
 from attnbook.web.translator.widget import Translator
@@ -47,5 +47,6 @@ __all__ = [
     "TransformerMap",
     "Translator",
     "check_yourself",
+    "fold_tail",
     "format_number",
 ]

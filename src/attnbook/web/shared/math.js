@@ -23,19 +23,20 @@ export const fullBar = (p) => [0.1, 0.25, 0.5].find((end) => p <= end * 1.0001) 
 export const within = (x, low, high) => Math.min(high, Math.max(low, x));
 
 // softmax(logits / t). The largest logit is taken off first, so nothing overflows; at t = 0 every other one
-// is exp(-Infinity), the limit: the largest share all (greedy).
-export function softmax(logits, t = 1) {
+// is exp(-Infinity), the limit: the largest share all (greedy). Where a logit stands for several alike, `counts` says
+// for how many; its share is that of all of them.
+export function softmax(logits, t = 1, counts = []) {
   let max = -Infinity, sum = 0;
   for (const z of logits) max = Math.max(max, z);
-  const p = Float64Array.from(logits, (z) => (z === max ? 1 : Math.exp((z - max) / t)));
+  const p = Float64Array.from(logits, (z, i) => (counts[i] ?? 1) * (z === max ? 1 : Math.exp((z - max) / t)));
   for (const x of p) sum += x;
   return p.map((x) => x / sum);
 }
 
 // In nats; exp of it is the perplexity, and over ln 2 it is in bits.
-export function entropy(p) {
+export function entropy(p, counts = []) {
   let nats = 0;
-  for (const x of p) if (x > 0) nats -= x * Math.log(x);
+  p.forEach((x, i) => { if (x > 0) nats -= x * Math.log(x / (counts[i] ?? 1)); });
   return Math.max(nats, 0);
 }
 

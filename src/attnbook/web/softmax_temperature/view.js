@@ -9,7 +9,7 @@ const inBits = (nats) => nats / Math.LN2;
 
 // The entropy over temperatures up to the hottest, with a dot at the present one. `most` is the entropy of equal
 // shares, in bits.
-export function makeCurve(hottest, most) {
+export function makeCurve(hottest, most, counts) {
   const line = svg("polyline", { class: "attn-curve" }), dot = h("i", { className: "attn-dot" });
   const node = h("div", { className: "attn-plot", "aria-hidden": "true" },
     svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, line), dot);
@@ -24,7 +24,7 @@ export function makeCurve(hottest, most) {
   function drawLine(logits) {
     const points = Array.from({ length: POINTS + 1 }, (_, n) => {
       const t = COLDEST * (hottest / COLDEST) ** (n / POINTS);
-      return `${((100 * n) / POINTS).toFixed(2)},${height(entropy(softmax(logits, t))).toFixed(2)}`;
+      return `${((100 * n) / POINTS).toFixed(2)},${height(entropy(softmax(logits, t, counts), counts)).toFixed(2)}`;
     });
     line.setAttribute("points", points.join(" "));
   }

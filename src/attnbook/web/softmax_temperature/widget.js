@@ -33,6 +33,8 @@ class SoftmaxTemperature {
     this.model = model;
     this.labels = model.get("labels");
     this.contexts = model.get("contexts");
+    this.counts = model.get("counts") ?? [];
+    this.total = this.counts.length ? this.counts.reduce((sum, n) => sum + n) : this.labels.length;
     this.top = model.get("top");
     this.editable = model.get("editable");
     this.hottest = model.get("hottest") ?? HOTTEST;
@@ -78,8 +80,8 @@ class SoftmaxTemperature {
   }
 
   layOut(title) {
-    const { words, labels } = this, most = Math.log2(labels.length), dragged = this.editable ? " attn-editable" : "";
-    this.curve = makeCurve(this.hottest, most);
+    const { words, total } = this, most = Math.log2(total), dragged = this.editable ? " attn-editable" : "";
+    this.curve = makeCurve(this.hottest, most, this.counts);
     this.list = h("ul", { className: `attn-bars${dragged}`, role: "list" });
     this.readout = h("p", { className: "attn-readout" });
     this.heard = h("p", { className: "attn-heard", "aria-live": "polite" });
@@ -90,7 +92,7 @@ class SoftmaxTemperature {
         h("label", { className: "attn-field" }, h("span", {}, words.warmth), this.number),
         ...(this.greedy ? [this.cool] : [])),
       h("p", { className: "attn-caption", "aria-hidden": "true" }, `Entropy by ${words.warmth}; dashed: `
-        + `${format(most, 2)} bits, all ${grouped(labels.length)} equally likely`),
+        + `${format(most, 2)} bits, all ${grouped(total)} equally likely`),
       this.curve.node, this.slider, this.curve.ticks, this.readout,
       h("div", { className: `attn-head${dragged}`, "aria-hidden": "true" }, h("span", {}, words.bar),
         h("span", {}, words.score), h("span", {}, `${words.share} (`, h("i"), ` at ${words.warmth} 1)`)),
@@ -125,7 +127,7 @@ class SoftmaxTemperature {
 
   // One line for each label shown: the largest of this context's own logits, so that dragging reorders nothing.
   fillList() {
-    const { labels, words, top } = this, own = this.ofContext(this.original);
+    const { labels, words, top, total } = this, own = this.ofContext(this.original);
     const range = dragRange(own), many = labels.length > top;
     const drag = (i, text) => h("input", {
       type: "range", ...range, disabled: !Number.isFinite(own[i]), "aria-label": `${capital(words.score)} of ${text}`,
@@ -135,20 +137,21 @@ class SoftmaxTemperature {
       const text = visible(labels[i]);
       return makeBar(i, text, words, this.editable ? drag(i, text) : undefined);
     });
-    this.others = many ? makeBar(-1, `${grouped(labels.length - top)} others`, words) : null;
+    this.others = many ? makeBar(-1, `${grouped(total - top)} others`, words) : null;
     this.list.replaceChildren(...[...this.bars, ...(this.others ? [this.others] : [])].map((bar) => bar.node));
   }
 
   // What depends on the logits alone: the curve, and the probabilities at temperature 1.
   readLogits() {
     this.logits = this.unpack();
-    this.unchanged = softmax(this.ofContext(this.logits), 1);
+    this.unchanged = softmax(this.ofContext(this.logits), 1, this.counts);
     this.curve.drawLine(this.ofContext(this.logits));
   }
 
   draw() {
-    const t = this.model.get("temperature"), z = this.ofContext(this.logits), p = softmax(z, t), nats = entropy(p);
-    const [best] = largest(p, 1), name = visible(this.labels[best]);
+    const { counts } = this, t = this.model.get("temperature"), z = this.ofContext(this.logits);
+    const p = softmax(z, t, counts), nats = entropy(p, counts);
+    const [best] = largest(z, 1), name = visible(this.labels[best]);
     this.context.list.selectedIndex = this.model.get("context");
     if (!this.number.matches(":focus")) this.showNumber();
     this.slider.value = toSlider(t, this.hottest);

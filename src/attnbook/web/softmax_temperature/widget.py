@@ -19,15 +19,59 @@ from attnbook.web._widget import (
 )
 
 
-def softmax(logits: np.ndarray, temperature: float | int = 1.0) -> np.ndarray:
+def softmax(
+    logits: np.ndarray, temperature: float | int = 1.0, counts: np.ndarray | None = None
+) -> np.ndarray:
     """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
 
-    The largest logit is subtracted first, so that nothing overflows at any temperature.
+    The largest logit is subtracted first, so that nothing overflows at any temperature. A logit
+    that stands for several has the share of all of them; `counts` says how many.
     """
     gap = logits - logits.max()  # at most 0
     with np.errstate(over="ignore"):  # a gap over a tiny temperature is minus infinity: weight 0
         powers = np.exp(gap / temperature) if temperature > 0 else (gap == 0).astype(float)
+    powers = powers if counts is None else counts * powers
     return powers / powers.sum()
+
+
+def fold_tail(logits: Any, keep: int, groups: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Fold the least likely of many logits into groups, for `SoftmaxTemperature(counts=...)`.
+
+    Kept are the most likely of any row, as columns. The others of each row are sorted and cut into
+    groups, small ones first. A group's logit is `log mean exp z`: its share at temperature 1 is
+    exact, and at others nearly.
+
+    Args:
+        logits: `[context, token]`.
+        keep: number of columns that are kept.
+        groups: number of groups, or fewer where there are fewer tokens.
+
+    Returns:
+        Ids of the kept columns, the logits `[context, keep + group]`, and the number of tokens that
+        each stands for.
+
+    Raises:
+        WidgetError: if `logits` has not two dimensions, or not 1..tokens columns are kept.
+    """
+    rows = as_array(logits, "logits").astype(np.float64)
+    if rows.ndim != 2 or not 1 <= keep <= rows.shape[-1]:
+        raise WidgetError(
+            f"logits must be [context, token], keep one to all tokens, not {rows.shape} and {keep}"
+        )
+    shares = np.exp(rows - rows.max(-1, keepdims=True))
+    shares /= shares.sum(-1, keepdims=True)
+    kept = np.argsort(-shares.max(0), kind="stable")[:keep]
+    rest = -np.sort(-np.delete(rows, kept, axis=1), axis=-1)
+    size = rest.shape[-1]
+    ends = np.unique(np.geomspace(1, size, groups).round().astype(int)) if size else []
+    folded, counts, begin = [rows[:, kept]], [1] * keep, 0
+    for end in map(int, ends):
+        part = rest[:, begin:end]
+        top = part[:, :1]
+        folded.append(top + np.log(np.exp(part - top).mean(-1, keepdims=True)))
+        counts.append(end - begin)
+        begin = end
+    return kept, np.concatenate(folded, 1), counts
 
 
 def _to_bytes(logits: np.ndarray, _: Any = None) -> bytes:
@@ -53,6 +97,7 @@ class SoftmaxTemperature(Widget):
         logits: `[label]`, or `[context, label]` with a selector of contexts; finite, or minus
             infinity where masked. At most 1 MB in all.
         labels: a name for each logit; any text.
+        counts: for how many equal ones each logit stands, 1 unless given (see `fold_tail`).
         temperature: where the slider starts; 0 is greedy.
         contexts: a name for each row of `[context, label]`.
         context: the row that is shown first.
@@ -75,6 +120,7 @@ class SoftmaxTemperature(Widget):
 
     logits = traitlets.Instance(np.ndarray).tag(sync=True, to_json=_to_bytes, from_json=_from_bytes)
     labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    counts = traitlets.List(traitlets.Int()).tag(sync=True)
     contexts = traitlets.List(traitlets.Unicode()).tag(sync=True)
     temperature = traitlets.Float(1.0).tag(sync=True)
     context = traitlets.Int(0).tag(sync=True)
@@ -95,6 +141,7 @@ class SoftmaxTemperature(Widget):
         labels: Sequence[str],
         *,
         temperature: float | int = 1.0,
+        counts: Sequence[int] | None = None,
         contexts: Sequence[str] | None = None,
         context: int = 0,
         hottest: float | int = 20.0,
@@ -115,6 +162,7 @@ class SoftmaxTemperature(Widget):
             title=title,
             logits=as_array(logits, "logits"),
             labels=as_tokens(labels, "labels"),
+            counts=[] if counts is None else list(counts),
             contexts=as_tokens([] if contexts is None else contexts, "contexts"),
             context=context,
             hottest=hottest,
@@ -182,6 +230,15 @@ class SoftmaxTemperature(Widget):
             raise WidgetError(f"{trait} must be {size} texts, not {len(value)}")
         return value
 
+    @traitlets.validate("counts")
+    def _check_counts(self, proposal: Any) -> list[int]:
+        value, size = proposal["value"], self.logits.shape[-1]
+        if value and (len(value) != size or min(value) < 1):
+            raise WidgetError(
+                f"counts must be {size} numbers of at least 1, not {len(value)} from {min(value)}"
+            )
+        return value
+
     @traitlets.validate("top")
     def _check_top(self, proposal: Any) -> int:
         if proposal["value"] < 1:
@@ -192,26 +249,31 @@ class SoftmaxTemperature(Widget):
         return "\0".join([*self.labels, *self.contexts]).encode("utf8")
 
     def content(self) -> bytes:
-        return _to_bytes(self.logits) + self._texts()
+        return (
+            _to_bytes(self.logits) + self._texts() + repr(self.counts).encode() * bool(self.counts)
+        )
 
     def row(self) -> np.ndarray:
         """The logits of the context on view."""
         return self.logits[self.context] if self.logits.ndim == 2 else self.logits
 
     def summary(self) -> str:
-        parts = [f"{len(self.labels)} labels"]
+        parts = [f"{self._total()} labels"]
         if self.contexts:
             parts.append(f"{len(self.contexts)} contexts")
         return ", ".join([*parts, f"{self.temperature_label} {self.temperature:g}"])
 
+    def _total(self) -> int:
+        return sum(self.counts) or len(self.labels)
+
     def draw(self, figure: Figure) -> None:
-        p = softmax(self.row(), self.temperature)
+        p = softmax(self.row(), self.temperature, np.array(self.counts) if self.counts else None)
         order = np.arange(len(p))
         if len(p) > self.top:
             order = np.argsort(-self.row(), kind="stable")[: self.top]
         names, values = [short(self.labels[i], 24) for i in order], list(p[order])
         if len(order) < len(p):
-            names.append(f"{len(p) - len(order)} others")
+            names.append(f"{self._total() - len(order)} others")
             values.append(1 - sum(values))
         axis = figure.subplots()
         bars = axis.barh(range(len(values)), values, color="#2b6cb0")
