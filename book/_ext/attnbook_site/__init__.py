@@ -3,6 +3,7 @@
 One module for each concern; each has its own `setup`:
 
 - `theme`: templates, page options, removed parts of the theme
+- `colophon`: authors, licence and version below each page; 404, sitemap, what links show
 - `repository`: the "report a problem" link, from the configured address
 - `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
@@ -27,6 +28,7 @@ from attnbook import bundles
 
 from . import (
     bertviz,
+    colophon,
     door,
     figures,
     fonts,
@@ -39,10 +41,22 @@ from . import (
     widgets,
 )
 
-PARTS = (theme, repository, door, math, widgets, weights, published, bertviz, figures, fonts)
+PARTS = (
+    theme,
+    repository,
+    colophon,
+    door,
+    math,
+    widgets,
+    weights,
+    published,
+    bertviz,
+    figures,
+    fonts,
+)
 # After all pages are written, in this order: `fonts` cuts all fonts and the theme's sheet, and
 # `styles` joins the sheets.
-FINISH = (door.finish, math.finish, theme.finish, fonts.finish, styles.finish)
+FINISH = (door.finish, math.finish, theme.finish, colophon.finish, fonts.finish, styles.finish)
 
 
 def note_sources(app: Sphinx, config: Config) -> None:

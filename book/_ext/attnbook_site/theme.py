@@ -63,7 +63,8 @@ def configure(app: Sphinx, config: Config) -> None:
     config.templates_path.insert(0, str(EXT / "templates"))
     config.html_static_path.append(str(BOOK / "_static"))
     config.html_theme_options.update(
-        article_footer_items=["report-problem.html"],
+        article_footer_items=["report-problem.html", "colophon.html"],
+        footer_content_items=[],  # the colophon says it
         back_to_top_button=False,  # it covers a line of text
         navbar_persistent=[],  # otherwise the two themes together show two search boxes
         search_bar_text="Search this book",
