@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt translators vocabularies course branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -53,6 +53,9 @@ assignments: .venv/.test  ## make the students' notebooks of the solutions
 
 grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1 FLAGS=
 	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(BOOK_PRIVATE:%=--solutions %/book/solutions) $(FLAGS)
+
+marks: .venv/.test  ## points for everyone in a ROSTER=file.csv: SUBMISSIONS=folder ASSIGNMENT=a1 DEADLINE="2026-11-20 23:59" PENALTY="10% a day"
+	@$(PY) -m tools.marking $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) --roster $(ROSTER) $(if $(DEADLINE),--deadline "$(DEADLINE)") $(if $(PENALTY),--penalty "$(PENALTY)") $(FLAGS)
 
 assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=minilm, or all of them
 	@$(PY) -m attnbook.assets $(NAME)
