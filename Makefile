@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch slides pdf figures release door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -89,6 +89,18 @@ course: .venv/.test  ## make a course of your copy: REPO=https://github.com/owne
 
 branch: .venv/.book  ## push the built site's notebooks to the branch that launch buttons open
 	@$(PY) -m tools.branch
+
+slides: book  ## make a deck of each story beside the site, in _build/html/slides: CHAPTER=05, or all
+	@$(PY) -m tools.slides $(CHAPTER)
+
+pdf: slides .venv/.test  ## print the whole book into _build/book.pdf: CHAPTER=05, or all
+	@$(PY) -m tools.pdf $(CHAPTER)
+
+figures: .venv/.test  ## pack every drawing and chart as SVG into _build/figures.zip
+	@$(PY) -m tools.figures
+
+release: slides pdf figures  ## make what a release carries, in dist/: TAG=v0.1.0
+	@$(PY) -m tools.release $(TAG)
 
 door: .venv/.test node_modules/.package-lock.json  ## download chapters from the served site and run them where nothing is: CHAPTER=02, or all
 	@$(PY) -m tools.door $(CHAPTER)
