@@ -1,8 +1,8 @@
 """`make pdf`: the whole book as one file, _build/book.pdf, printed from the built site by Chromium.
 
-Each page is printed by itself, in the order of the table of contents, with widgets as they stand
-and walks with all their steps, without folded code, and numbered on from the page before; then all are joined, with an
-outline, and links between pages lead inside of the file.
+Each page is printed by itself, in the order of the table of contents: widgets as they stand, walks
+with all their steps, folded code left out, sheets numbered on from the page before. Then all are
+joined, with an outline, and links between pages lead inside of the file.
 """
 
 import argparse
