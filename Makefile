@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade assets claims house widgets experiments bert gpt translators vocabularies address branch door lint format bench lock clean
+.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch slides pdf figures release door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -52,7 +52,10 @@ assignments: .venv/.test  ## make the students' notebooks of the solutions
 	@$(PY) -m tools.assignments
 
 grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1 FLAGS=
-	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(FLAGS)
+	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(BOOK_PRIVATE:%=--solutions %/book/solutions) $(FLAGS)
+
+marks: .venv/.test  ## points for everyone in a ROSTER=file.csv: SUBMISSIONS=folder ASSIGNMENT=a1 DEADLINE="2026-11-20 23:59" PENALTY="10% a day"
+	@$(PY) -m tools.marking $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) --roster $(ROSTER) $(if $(DEADLINE),--deadline "$(DEADLINE)") $(if $(PENALTY),--penalty "$(PENALTY)") $(FLAGS)
 
 assets: .venv/.test  ## fetch the real texts and weights into the cache: NAME=minilm, or all of them
 	@$(PY) -m attnbook.assets $(NAME)
@@ -81,11 +84,23 @@ vocabularies: .venv/.test  ## store the vocabularies of the bench for tokenizers
 translators: .venv/.test  ## train the translators of number words that run in the page, in 8 bits: seven minutes on one core
 	@$(PY) -m tools.translators
 
-address: .venv/.book  ## name the repository for launch buttons and problem reports: REPO=https://github.com/owner/name
-	@$(PY) -m tools.address $(REPO)
+course: .venv/.test  ## make a course of your copy: REPO=https://github.com/owner/name; solutions go to BOOK_PRIVATE=folder, or KEEP=1
+	@$(PY) -m tools.course $(REPO) $(KEEP:%=--keep)
 
 branch: .venv/.book  ## push the built site's notebooks to the branch that launch buttons open
 	@$(PY) -m tools.branch
+
+slides: book  ## make a deck of each story beside the site, in _build/html/slides: CHAPTER=05, or all
+	@$(PY) -m tools.slides $(CHAPTER)
+
+pdf: slides .venv/.test  ## print the whole book into _build/book.pdf: CHAPTER=05, or all
+	@$(PY) -m tools.pdf $(CHAPTER)
+
+figures: .venv/.test  ## pack every drawing and chart as SVG into _build/figures.zip
+	@$(PY) -m tools.figures
+
+release: slides pdf figures  ## make what a release carries, in dist/: TAG=v0.1.0
+	@$(PY) -m tools.release $(TAG)
 
 door: .venv/.test node_modules/.package-lock.json  ## download chapters from the served site and run them where nothing is: CHAPTER=02, or all
 	@$(PY) -m tools.door $(CHAPTER)

@@ -19,9 +19,10 @@ from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import answers, python, reference
 from attnbook.teach.submission import cells as stored_cells
-from tests.helpers.assignments import NAMES, known, listed, solution
+from tests.helpers.assignments import NAMES, known, listed, needed, solution
 from tools.notebooks import BOOK, ROOT
 
+SOLUTIONS = needed()
 TASKS = [(name, answer) for name in NAMES for answer in listed(name)]
 FOLDER = ROOT / "src" / "attnbook" / "teach"
 
@@ -194,7 +195,7 @@ def test_nbval_shows_no_line_of_a_check_and_lets_prints_pass(tmp_path):
 
 
 def test_a_notebook_with_a_mark_in_front_is_read(tmp_path):
-    path = BOOK / "solutions" / "a1.ipynb"
+    path = SOLUTIONS / "a1.ipynb"
     (tmp_path / "a1.ipynb").write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     read = stored_cells(tmp_path / "a1.ipynb")
     assert answers(read, reference(path)) == answers(stored_cells(path), reference(path))

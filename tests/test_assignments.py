@@ -11,10 +11,11 @@ import pytest
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
 from attnbook.teach.submission import python
-from tests.helpers.assignments import NAMES, known, listed, solution
+from tests.helpers.assignments import NAMES, known, listed, needed, solution
 from tools import assignments, notebooks
 from tools.notebooks import BOOK
 
+SOLUTIONS = needed()
 WRONG, RIGHT = 5, 2  # at least so many of each task
 
 
@@ -47,14 +48,14 @@ def judged(name: str, answer: str, source: str, student: Student | None = None) 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_students_notebook_is_made_of_the_solution(name):
     stored = notebooks.read(BOOK / "assignments" / f"{name}.ipynb")
-    assert stored == assignments.student(BOOK / "solutions" / f"{name}.ipynb")
+    assert stored == assignments.student(SOLUTIONS / f"{name}.ipynb")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_student_gets_no_solution_and_no_hidden_test(name):
     given = (BOOK / "assignments" / f"{name}.ipynb").read_text("utf-8")
     assert not re.search("HIDDEN|BEGIN SOLUTION|END SOLUTION", given)
-    own = solution(BOOK / "solutions" / f"{name}.ipynb")
+    own = solution(SOLUTIONS / f"{name}.ipynb")
     answers = [answer for task in known(name).tasks for answer in task.answers if answer in own]
     assert answers
     for answer in answers:
@@ -93,7 +94,7 @@ def test_a_task_has_wrong_and_right_answers_to_be_tried(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_tasks_and_points_are_those_of_the_text(name):
-    nb = notebooks.read(BOOK / "solutions" / f"{name}.ipynb")
+    nb = notebooks.read(SOLUTIONS / f"{name}.ipynb")
     text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
     points = re.findall(r"^## Task \d+: .*\((\d+) points?, \d+ minutes\)$", text, re.MULTILINE)
     assert [float(each) for each in points] == [task.points for task in known(name).tasks]

@@ -312,7 +312,7 @@ def test_no_branch_whose_first_cells_fail(book: Path, tmp_path: Path) -> None:
         branch.lay_out(tmp_path, ROOT, tmp_path)
 
 
-# `make door` and `make address`
+# `make door`
 
 
 def test_the_door_downloads_what_the_button_offers(built: Path) -> None:
@@ -336,23 +336,3 @@ def test_another_environment_sees_nothing_of_this_one(
     assert done.stdout == "None None\n"
     assert str(ROOT) not in json.dumps(elsewhere.environment["PATH"])
     assert any(said[:2] == ("pip", "install") for said in commands)
-
-
-def test_a_long_address_leaves_lint_and_tests_green(tmp_path: Path) -> None:
-    """In a clone of the tree, nothing but the configuration changes, and no promise breaks."""
-    files = listed()
-    for name in files:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tmp_path / name)
-    run("git init -q", cwd=tmp_path)
-    run("git add --all", cwd=tmp_path)
-    python = {"cwd": tmp_path, "PYTHONPATH": str(tmp_path / "src")}
-    fork = f"https://github.com/someone/{'f' * 100}"
-    run(f"{sys.executable} -m tools.address {fork}", **python)
-    assert run("git diff --name-only", cwd=tmp_path).stdout == "_config.yml\n"
-    assert fork in (tmp_path / "_config.yml").read_text("utf-8")
-    run(f"{sys.executable} -m tools.chapters check", **python)
-    light = ["tests/test_notebooks.py", "tests/test_assignments.py", "-k"]
-    light += ["test_notebooks and not has_no_problem or made_of_the_solution"]
-    done = run(f"{sys.executable} -m pytest -q -p no:cacheprovider", *light, **python)
-    assert " passed" in done.stdout

@@ -162,7 +162,7 @@ def test_tools_write_notebooks_by_the_same_code_and_without_torch() -> None:
     assert done.stdout.split() == [str(ROOT / "src/attnbook/files.py"), "False"], done.stderr
 
 
-@pytest.mark.parametrize("tool", ["site", "branch", "address"])
+@pytest.mark.parametrize("tool", ["site", "branch", "course"])
 def test_the_site_is_built_without_torch(tool: str) -> None:
     """`make book` installs what building needs, and not torch."""
     known = [path for path in sys.path if path.endswith("site-packages")]

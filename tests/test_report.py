@@ -33,12 +33,14 @@ from attnbook.teach.submission import Cell, cells, reference, work
 from attnbook.teach.walls import WALLS as ALL_WALLS
 from attnbook.teach.walls import Stood
 from attnbook.teach.wire import GoneError, Peer, RaisedError
+from tests.helpers.assignments import needed
 from tools.notebooks import BOOK
 
-KNOWN = reference(BOOK / "solutions" / "a1.ipynb")
+SOLUTIONS = needed()
+KNOWN = reference(SOLUTIONS / "a1.ipynb")
 ESSAY, CHECK, TASK = "a1-bottleneck", "a1-check-dot-scores", "a1-dot-scores"
 WALLS = ("files",)
-ARGUMENTS = [f"--solutions={BOOK / 'solutions'}", "a1"]
+ARGUMENTS = [f"--solutions={SOLUTIONS}", "a1"]
 
 
 def notebook(
@@ -666,9 +668,7 @@ def test_a_page_that_cannot_be_written_costs_no_points(tmp_path, monkeypatch, ca
     graded.student = "ada"
     monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*ALL_WALLS], {}, []))
     monkeypatch.setattr(grade, "_all", lambda *_: [graded])
-    grade.main(
-        ["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={BOOK / 'solutions'}"]
-    )
+    grade.main(["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={SOLUTIONS}"])
     (row,) = csv.DictReader((tmp_path / "a1.csv").open())
     assert row["points"] == "16.0" and "could not be written" in row["note"]
 

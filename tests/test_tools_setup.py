@@ -1,4 +1,4 @@
-"""Setting up, finding Chromium, counting tests, pinning, and pointing the book at a fork."""
+"""Setting up, finding Chromium, counting tests, and pinning."""
 
 import copy
 import os
@@ -15,31 +15,15 @@ from typing import Any
 
 import nbformat
 import pytest
-import yaml
 from nbformat.v4 import new_code_cell, new_notebook
 
 from attnbook import assets
 from benchmarks.build import touched
 from tests.helpers.minibook import write_mini_book
-from tools import address, chromium, lock, notebooks, site, suite
+from tools import chromium, lock, notebooks, site, suite
 from tools.notebooks import ROOT
 
-FORK = "https://github.com/someone/fork"
-
-
-# address
-
-
-def test_an_address_changes_no_other_setting(tmp_path):
-    config = tmp_path / "_config.yml"
-    shutil.copy(ROOT / "_config.yml", config)
-    before = yaml.safe_load(config.read_text())
-    for repository in (FORK, FORK + "2"):
-        address.write(config, repository)
-        after = yaml.safe_load(config.read_text())
-        assert after["repository"].pop("url") == repository
-        assert after == before | {"repository": after["repository"]}
-        assert after["repository"].items() < before["repository"].items()
+# what is measured
 
 
 def test_measuring_the_build_does_not_overtake_an_edited_text(tmp_path):
@@ -51,28 +35,6 @@ def test_measuring_the_build_does_not_overtake_an_edited_text(tmp_path):
     with touched(path):
         assert not notebooks.behind(path, tmp_path)
     assert notebooks.behind(path, tmp_path)
-
-
-@pytest.mark.parametrize("end", ["", "/", ".git", ".git/"])
-def test_address_writes_what_the_build_takes(monkeypatch, end):
-    written = []
-    monkeypatch.setattr(sys, "argv", ["address", FORK + end])
-    monkeypatch.setattr(address, "write", lambda config, said: written.append(said))
-    address.main()
-    assert written == [FORK]
-
-
-# What the build refuses is refused here.
-BAD = ["https://example.org/a/b", "https://github.com/a/b/c", FORK + '"; ls', FORK + "#x"]
-
-
-@pytest.mark.parametrize(
-    "said", [[], [""], ["someone/fork"], ["https://github.com"], *[[bad] for bad in BAD]]
-)
-def test_address_says_what_it_wants(monkeypatch, said):
-    monkeypatch.setattr(sys, "argv", ["address", *said])
-    with pytest.raises(SystemExit, match="make address REPO=https"):
-        address.main()
 
 
 # Chromium

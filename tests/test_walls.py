@@ -16,9 +16,10 @@ import pytest
 
 from attnbook.teach import cage, grade, probes, walls, wire
 from tests.helpers import attacks, ordinary
-from tools.notebooks import BOOK, ROOT
+from tests.helpers.assignments import needed
+from tools.notebooks import ROOT
 
-SOLUTIONS = BOOK / "solutions"
+SOLUTIONS = needed()
 EVERY = set(walls.WALLS)
 BARE = {"files", "disk", "memory", "forks"}  # missing without namespaces
 

@@ -6,20 +6,21 @@ right answers, so that nbval can judge.
 """
 
 import pathlib
+import sys
 
 from nbconvert.exporters.exporter import ResourcesDict
 from nbformat import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, ComputeChecksums, LockCells
 
 from tools import notebooks
-from tools.notebooks import BOOK
+from tools.notebooks import BOOK, SOLUTIONS
 
 STEPS = (LockCells, ClearSolutions, ClearHiddenTests, ComputeChecksums)
 
 
-def sources(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """The notebooks of solutions."""
-    return sorted((book / "solutions").glob("a*.ipynb"))
+def sources(folder: pathlib.Path = SOLUTIONS) -> list[pathlib.Path]:
+    """The notebooks of solutions; none where `make course` has moved them."""
+    return sorted(folder.glob("a*.ipynb"))
 
 
 def student(path: pathlib.Path) -> NotebookNode:
@@ -35,12 +36,14 @@ def student(path: pathlib.Path) -> NotebookNode:
     return nb
 
 
-def main() -> None:
-    for path in sources():
-        where = path.parents[1] / "assignments" / path.name
+def main(folder: pathlib.Path = SOLUTIONS) -> None:
+    if not sources(folder):
+        sys.exit(f"no solutions in {folder}: make assignments BOOK_PRIVATE=their folder")
+    for path in sources(folder):
+        where = BOOK / "assignments" / path.name
         where.parent.mkdir(exist_ok=True)
         notebooks.write(where, student(path))
-        print(where.relative_to(path.parents[2]))
+        print(where.relative_to(BOOK.parent))
 
 
 if __name__ == "__main__":

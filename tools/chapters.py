@@ -161,7 +161,8 @@ def sync(root: pathlib.Path, new: str | None = None) -> None:
     from jupytext.cli import jupytext
 
     book, texts = root / "book", root / ".text"
-    stems = {p.relative_to(book).with_suffix("") for p in notebooks.every(book)}
+    inside = [path for path in notebooks.every(book) if path.is_relative_to(book)]
+    stems = {path.relative_to(book).with_suffix("") for path in inside}
     written = {p.relative_to(texts).with_suffix("") for p in texts.rglob("*.md")}
     if new and pathlib.Path(new) not in stems | written:
         sys.exit(f"there is no .text/{new}.md to begin the chapter with")

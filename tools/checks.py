@@ -82,8 +82,10 @@ def assignment(nb: NotebookNode) -> list[str]:
 
 def pages(root: pathlib.Path = ROOT) -> set[pathlib.Path]:
     """The notebooks that the table of contents puts on the site."""
-    contents = (root / "_toc.yml").read_text("utf-8")
-    names = re.findall(r"^[\s-]*(?:file|root): *(\S+)$", contents, re.MULTILINE)
+    contents = root / "_toc.yml"
+    if not contents.is_file():  # a folder of solutions outside of the book
+        return set()
+    names = re.findall(r"^[\s-]*(?:file|root): *(\S+)$", contents.read_text("utf-8"), re.MULTILINE)
     return {(root / name).with_suffix(".ipynb") for name in names}
 
 

@@ -19,6 +19,9 @@ from attnbook.files import atomic
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
+# `make course` moves the solutions to a folder with the same paths, which students do not see.
+PRIVATE = pathlib.Path(os.environ.get("BOOK_PRIVATE") or ROOT).resolve()
+SOLUTIONS = PRIVATE / "book" / "solutions"
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
 HIDES = {  # tag that folds a cell on a page -> Jupyter's name
@@ -40,8 +43,10 @@ def load(path: pathlib.Path) -> ModuleType:
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """All notebooks of the book: chapters, assignments and solutions."""
-    return sorted(p for p in book.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    """All notebooks of the book: chapters, assignments and, where they are, solutions."""
+    private = [] if PRIVATE == ROOT or book != BOOK else SOLUTIONS.glob("*.ipynb")
+    found = {*book.rglob("*.ipynb"), *private}
+    return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
 
 
 def executed(book: pathlib.Path = BOOK) -> list[pathlib.Path]:

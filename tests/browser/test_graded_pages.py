@@ -11,9 +11,9 @@ from attnbook.teach.overview import overview
 from attnbook.teach.report import Graded, Mark, feedback
 from attnbook.teach.submission import Cell, reference
 from tests.browser.conftest import Faults
-from tools.notebooks import BOOK
+from tests.helpers.assignments import needed
 
-KNOWN = reference(BOOK / "solutions" / "a1.ipynb")
+KNOWN = reference(needed() / "a1.ipynb")
 HIT = "document.title = 'hit'; fetch('https://example.org')"
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="2000" height="900"'

@@ -15,7 +15,7 @@ PUBLIC = re.compile(r"https://(github|gitlab)\.com/[\w.-]+/[\w.-]+")
 def address(url: str) -> str | None:
     """The address of a repository in the form for pages and install lines; None if it is malformed.
 
-    tools/address.py uses it, too, so that it writes only addresses that can be built.
+    tools/course.py uses it, too, so that it writes only addresses that can be built.
     """
     url = url.strip().rstrip("/").removesuffix(".git")
     return url if not url or PUBLIC.fullmatch(url) else None

@@ -140,6 +140,7 @@ def feedback(known: Reference, graded: Graded) -> str:
         parts.append("<p><strong>Not graded.</strong> " + text(graded.result))
     else:
         parts.append(f"<p><strong>{text(graded.result)}.</strong>")
+    parts.append('<section id="whole"></section>')  # `make marks` fills it, and those below
     if graded.note:
         parts.append(f"<p>{text(graded.note)}.")
     if graded.marks:
@@ -151,6 +152,8 @@ def feedback(known: Reference, graded: Graded) -> str:
         parts.append(f"<table>{rows}</table>")
     for mark in graded.marks:
         parts.append(f"<h2>{text(titles.get(mark.task, mark.task))} ({_points(mark)})</h2>")
+        if mark.points is None:
+            parts.append(f'<section id="read-{text(mark.task)}"></section>')
         if mark.said:
             parts.append(f"<pre>{text(mark.said)}</pre>")
         if shown := graded.shown.get(mark.task):

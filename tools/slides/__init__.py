@@ -1,0 +1,1 @@
+"""A deck of slides for each story, made of its built page."""
