@@ -11,6 +11,7 @@ from tools.notebooks import BOOK
 from tools.slides import __main__ as slides
 
 DECKS = ["03_self_attention", "05_heads"]
+DRAWN = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 BOX = """() => {
   const slide = Reveal.getCurrentSlide(), body = slide.querySelector(".deck-body");
   const { left, right, top, bottom } = body.getBoundingClientRect();
@@ -51,7 +52,7 @@ def test_every_slide_is_drawn_and_fits(deck: Page) -> None:
     wide, over = [], []
     for number in range(total):
         deck.evaluate(f"Reveal.slide({number})")
-        deck.wait_for_timeout(60)
+        deck.evaluate(DRAWN)
         box = deck.evaluate(BOX)
         assert not box["empty"], box
         wide += [box] * (box["left"] < 0 or box["right"] > 1280)
