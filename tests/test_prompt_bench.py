@@ -27,8 +27,10 @@ RUN = """
 import { readFileSync } from "node:fs";
 import { openFile } from "ENGINE/llama.js";
 import { inOrder } from "ENGINE/sampling.js";
-import { answerTo, built, fromLink, problem, same, toLink } from "ENGINE/../prompt_bench/prompt.js";
-const { path, compiled, template, asked, room } = JSON.parse(readFileSync(0, "utf8"));
+import { answerTo, built, drawn, fromLink, problem, same, textOf, toLink }
+  from "ENGINE/../prompt_bench/prompt.js";
+const given = JSON.parse(readFileSync(0, "utf8"));
+const { path, compiled, template, asked, room, write = [], special = [] } = given;
 const found = { built: asked.map((each) => built(each, template)),
   problems: asked.map((each) => problem(each, template)),
   kept: asked.map((each) => same(fromLink(toLink(each)), each)) };
@@ -37,9 +39,14 @@ if (path) {
   const { model, words } = openFile(file, file.length, compiled ? bytes(compiled) : null, room);
   const encode = (text, special) => words.encode(text, { special }), { names } = words;
   const next = (ids) => inOrder(model.read({ ids }).logits);
-  const given = { template, room, names, encode, next };
+  const page = { template, room, names, encode, next };
   found.told = [];
-  for (const each of asked) found.told.push(await answerTo(each, given));
+  for (const each of asked) found.told.push(await answerTo(each, page));
+  found.written = write.map(({ temperature, seed, n }) => {
+    const ids = [...found.told[0].ids], begin = ids.length;
+    for (let i = 0; i < n; i++) ids.push(drawn(next(ids), temperature, seed, i));
+    return { ids: ids.slice(begin), text: textOf(ids.map((id) => names[id]), new Set(special)) };
+  });
 }
 console.log(JSON.stringify(found));
 """
@@ -138,6 +145,25 @@ def test_the_page_says_what_python_says(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"The prompt has \d+ tokens; the model reads 8 here at most\.", long["wrong"]
     )
+
+
+def test_the_page_writes_what_python_writes(tmp_path: Path) -> None:
+    path = write_tiny_llama(tmp_path / "tiny.gguf")
+    model, words = read_tiny_llama(path)
+    shown = PromptBench(model, words, [Preset("one", "the 🐈 and", system="é")], steps=0)
+    ids = words.encode(shown.prompt(), special=True)
+    ways = [{"temperature": t, "seed": s, "n": 8} for t, s in ((0.0, 0), (0.7, 1), (1.0, 2))]
+    given = {"path": str(path), "room": 256, "write": ways, "special": shown.special}
+    told = by_page(shown, [shown.presets[0]["asked"]], **given)["written"]
+    for way, page in zip(ways, told, strict=True):
+        row: list[int] = []
+        for n in range(8):
+            row.append(shown._next([*ids, *row], n, way["temperature"], way["seed"]))
+        assert page["ids"] == row
+        whole = words.decode([*ids, *row], special=True)
+        assert "".join(text for text, _ in page["text"]) == whole
+        marks = [text for text, special in page["text"] if special]
+        assert marks[:5] == ["<|im_start|>", "<|im_end|>"] * 2 + ["<|im_start|>"]
 
 
 def check_answers(shown: PromptBench, told: Any, slack: float) -> None:

@@ -595,6 +595,16 @@ def test_prompts_keep_the_contract(browser: Browser, attached: bool) -> None:
     shown = page.locator(".attn-three li").first.locator("b").nth(2).text_content()
     logp = answer["answer"]["candidates"][0]["logp"]
     assert float((shown or "").split()[0]) == pytest.approx(logp, abs=0.006)
+    page.get_by_role("button", name="Write", exact=True).click()
+    written: list[int] = []
+    for n in range(2):  # a kernel writes token by token
+        page.wait_for_function("(n) => (sent.at(-1).written ?? []).length === n", arg=n)
+        bench._handle_custom_msg(page.evaluate("sent.at(-1)"), [])
+        assert page.evaluate("sent.at(-1)")["written"] == written
+        page.evaluate("(told) => model.message(told, [])", answers[-1])
+        written.append(answers[-1]["id"])
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".attn-write")).to_contain_text("Stopped.")
     page.get_by_label("Text", exact=True).fill("keep " * 50)
     expect(page.locator(".attn-how")).to_have_text("The model reads …")
     number = page.evaluate("sent.at(-1).number")

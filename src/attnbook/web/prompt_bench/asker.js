@@ -42,9 +42,9 @@ export class Asker {
     if (stored) this.show("stored", { answer: stored.answer });
     if (this.language) return this.compute(asked, number);
     if (stored) return;
-    this.show(this.silent ? "none" : "asking");
-    this.send({ ask: asked }, number, ({ answer, error }) =>
-      (answer ? this.show("told", { answer }) : this.show("wrong", { words: `${error}.` })));
+    this.show("asking");
+    this.send({ ask: asked }, ({ answer, error }) =>
+      (answer ? this.show("told", { answer }) : this.show("wrong", { words: `${error}.` })), () => this.show("none"));
   }
   async compute(asked, number) {
     const { language, template } = this, { names, sizes } = language.told;
@@ -54,10 +54,9 @@ export class Asker {
       const found = await answerTo(asked, { template, room: sizes.room, names, heard,
         encode: (...given) => language.encode(...given), next: (...given) => language.next(...given) });
       if (number !== this.number) return;
-      if (!found) this.asked = undefined; // it may be asked again
       if (found?.wrong) this.show("wrong", { words: found.wrong });
       else if (found) this.show("told", { answer: found.answer });
-      else this.show("wrong", { words: "The model was asked something else meanwhile." });
+      else this.show("wrong", { words: "The model was asked something else meanwhile. Change the prompt to ask again." });
     } catch (error) {
       if (number === this.number) language.fail(error);
     }
@@ -68,13 +67,12 @@ export class Asker {
   }
 
   // ---- a kernel
-  send(what, number, done) {
-    const missed = () => {
-      this.silent = true;
-      if (number === this.number) this.show("none");
-    };
-    this.waiting.set(number, { done, timer: this.silent ? 0 : setTimeout(missed, PATIENCE) });
+  // `done` gets its answer; `missed` is called if none comes, as on a page without one.
+  send(what, done, missed) {
+    const number = ++this.number, late = () => { this.silent = true; missed(); };
+    this.waiting.set(number, { done, timer: this.silent ? 0 : setTimeout(late, PATIENCE) });
     this.model.send({ ...what, number });
+    if (this.silent) missed();
   }
   hear({ number, ...told } = {}) {
     const waits = this.waiting.get(number);

@@ -6,7 +6,7 @@ const megabytes = (bytes) => `${Math.round(bytes / 1e6)} MB`;
 // Why the model can't be loaded here; "" if it can.
 function hindrance(site) {
   if (location.protocol === "file:") return "This page was opened as a file: a page from a server can load the model.";
-  if (!site) return "This copy of the book was built without the model's file, so only stored places can be shown.";
+  if (!site) return "This copy of the book was built without the model's file, so only what is stored can be shown.";
   if (!globalThis.caches || !globalThis.crypto?.subtle) return "The model needs a page that came by https.";
   return "";
 }
