@@ -171,7 +171,7 @@ def test_examples_are_added_moved_and_removed(open_page: Callable[..., Page], be
 def test_it_writes_until_it_is_stopped(open_page: Callable[..., Page], bench: Any) -> None:
     page = open_page()
     view = widget(page, 0)
-    out, write = view.locator(".attn-out"), view.get_by_role("button", name="Write", exact=True)
+    out, write = view.locator(".attn-continued"), view.get_by_role("button", name="Write", exact=True)
     write.click()
     expect(view.locator(".attn-write")).to_contain_text("Stored: the model's first tokens")
     stored = bench[1].presets[0]["answer"]["written"]
@@ -186,7 +186,7 @@ def test_it_writes_until_it_is_stopped(open_page: Callable[..., Page], bench: An
     told(view)
     write.click()
     stop = view.get_by_role("button", name="Stop", exact=True)
-    page.wait_for_function("document.querySelector('.attn-out').textContent.length > 12")
+    page.wait_for_function("document.querySelector('.attn-continued').textContent.length > 12")
     if stop.count():
         stop.click()
     expect(write).to_be_visible()
@@ -201,7 +201,7 @@ def test_it_writes_until_it_is_stopped(open_page: Callable[..., Page], bench: An
     wrote = words.decode(row, special=True).split("\ufffd")[0]
     assert before.startswith(wrote)
     view.get_by_role("button", name="With other numbers").click()
-    page.wait_for_function("document.querySelector('.attn-out').textContent.length > 12")
+    page.wait_for_function("document.querySelector('.attn-continued').textContent.length > 12")
     assert (out.text_content() or "")[:12] != before[:12]
     view.get_by_label("Text", exact=True).fill("31")
     expect(out).to_be_hidden()  # it stood behind another prompt

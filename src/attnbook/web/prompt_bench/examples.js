@@ -40,7 +40,7 @@ export function makeExamples(change) {
       up: sign("↑", `Move example ${n + 1} up`, () => move(n, -1)),
       down: sign("↓", `Move example ${n + 1} down`, () => move(n, 1)),
       gone: sign("×", `Remove example ${n + 1}`, () => remove(n)) };
-    made.node = h("li", {}, ...made.texts, h("span", { className: "attn-moves" }, made.up, made.down, made.gone));
+    made.node = h("li", {}, ...made.texts, h("span", { className: "attn-order" }, made.up, made.down, made.gone));
     return made;
   }
   function draw(asked) {

@@ -10,7 +10,7 @@ export function makeSent(special) {
   function draw(tokens, old) {
     title.textContent = `Sent to the model: ${tokens.length} tokens`;
     list.replaceChildren(...tokens.flatMap((name) => {
-      const piece = h("bdi", { className: known.has(name) ? "attn-piece attn-special" : "attn-piece" },
+      const piece = h("bdi", { className: known.has(name) ? "attn-sent-token attn-special" : "attn-sent-token" },
         known.has(name) ? name : visible(name));
       return name.includes("\n") ? [piece, h("br")] : [piece];
     }));

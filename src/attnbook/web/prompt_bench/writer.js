@@ -14,7 +14,7 @@ export class Writer {
     this.go = button("Write", () => this.press(), "attn-go");
     this.another = button("With other numbers", () => this.press(1));
     this.ways = select("Each token", WAYS.map(([words]) => words), (n) => this.choose(WAYS[n][1]));
-    this.text = h("p", { className: "attn-out", tabIndex: 0, role: "group", "aria-label": "What the model wrote" });
+    this.text = h("p", { className: "attn-continued", tabIndex: 0, role: "group", "aria-label": "What the model wrote" });
     this.note = h("p", { className: "attn-note", role: "status" });
     this.node = h("div", { className: "attn-write" }, h("p", { className: "attn-legend" }, "Let it write"),
       h("div", { className: "attn-row" }, this.ways.node, this.go, this.another), this.text, this.note);
@@ -107,7 +107,7 @@ export class Writer {
     this.another.hidden = !temperature;
     disable(this.another, !able);
     this.text.replaceChildren(...textOf(this.names, special).map(([piece, mark]) =>
-      (mark ? h("bdi", { className: "attn-piece attn-special" }, piece) : piece)));
+      (mark ? h("bdi", { className: "attn-sent-token attn-special" }, piece) : piece)));
     this.text.hidden = !this.names.length;
     this.note.textContent = this.words;
   }
