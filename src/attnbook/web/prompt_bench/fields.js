@@ -4,8 +4,8 @@ import { h } from "../shared/ui.js";
 
 const TEXTS = { form: ["Prompt. {} stands for the text", 3], text: ["Text", 1], system: ["System prompt", 2],
   begin: ["The answer begins with (may be empty)", 1],
-  candidates: ["Candidates, one a line; a space in front counts", 2] };
-const lines = (text) => text.split("\n").filter(Boolean).slice(0, MOST.candidates);
+  candidates: ["Candidates, one a line, 8 at most; a space in front counts", 2] };
+const lines = (text) => whole(text).split("\n").filter(Boolean).slice(0, MOST.candidates);
 
 function field(name, change) {
   const [label, rows] = TEXTS[name];

@@ -23,7 +23,6 @@ export function built({ form, text, examples, chat, system, begin }, template) {
 export function problem(asked, template) {
   const { form, candidates } = asked;
   if (form.split(HOLE).length > 2) return "The prompt must have one {} at most, where the text goes.";
-  if (candidates.length > MOST.candidates) return `There must be ${MOST.candidates} candidates at most.`;
   if (new Set(candidates).size < candidates.length) return "A candidate is written twice: each must be another text.";
   if (!built(asked, template).trim()) return "The prompt is empty: write something for the model to go on with.";
   return "";
