@@ -171,7 +171,8 @@ def test_examples_are_added_moved_and_removed(open_page: Callable[..., Page], be
 def test_it_writes_until_it_is_stopped(open_page: Callable[..., Page], bench: Any) -> None:
     page = open_page()
     view = widget(page, 0)
-    out, write = view.locator(".attn-continued"), view.get_by_role("button", name="Write", exact=True)
+    out = view.locator(".attn-continued")
+    write = view.get_by_role("button", name="Write", exact=True)
     write.click()
     expect(view.locator(".attn-write")).to_contain_text("Stored: the model's first tokens")
     stored = bench[1].presets[0]["answer"]["written"]
