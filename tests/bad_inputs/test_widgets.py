@@ -21,6 +21,8 @@ from attnbook.web import (
     LossSurface,
     ModelMap,
     PositionExplorer,
+    Preset,
+    PromptBench,
     Question,
     Quiz,
     RotaryDial,
@@ -82,6 +84,17 @@ def calculator(**options: Any) -> CostCalculator:
 def bench(**options: Any) -> DecodingBench:
     model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
     return DecodingBench(**{"model": model, "tokenizer": tokenizer, "prompt": "We"} | options)
+
+
+def prompts(**options: Any) -> PromptBench:
+    model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
+    given = {"model": model, "tokenizer": tokenizer, "presets": [Preset("we", "We must")]}
+    return PromptBench(**{**given, **options})
+
+
+def preset(**changes: Any) -> dict[str, Any]:
+    """The argument, with a change in a preset."""
+    return {"presets": [Preset("we", "We must {}", "ask", (" the",))._replace(**changes)]}
 
 
 def quiz(**changes: Any) -> Quiz:
@@ -199,6 +212,26 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (bench, {"top_k": 2.5}, f"'top_k' {TRAIT} an int, not the float 2.5"),
     (bench, {"written": 3}, "written must be a list of ids, not 3"),
     (bench, {"written": [0.5]}, "'written' trait of .* expected an int, not the float 0.5"),
+    (prompts, {"presets": 3}, "presets must be a list of Preset, not 3"),
+    (prompts, {"presets": []}, r"presets must be one Preset or more, not \[\]"),
+    (prompts, {"presets": ["We must"]}, r"presets must be one Preset or more, not \['We must'\]"),
+    (prompts, preset(form=3), "presets: 'we': asked must be strings, not int: 3"),
+    (prompts, preset(form="{} {}"), "presets: 'we': the prompt must have one {} at most"),
+    (prompts, preset(form=" "), "presets: 'we': the prompt must not be empty"),
+    (prompts, preset(form="We " * 99), "presets: 'we': the prompt has .* model reads 40 at most"),
+    (prompts, preset(text="x" * 2001), "presets: 'we': a text must have 2000 characters at most"),
+    (prompts, preset(text="\ud800"), "presets: 'we': asked must be Unicode text"),
+    (prompts, preset(candidates=" the"), "presets: 'we': candidates must be a list of texts"),
+    (prompts, preset(candidates=["a", "a"]), "presets: 'we': each candidate must be written once"),
+    (prompts, preset(candidates=["a\n"]), "presets: 'we': candidates must be texts without a line"),
+    (prompts, preset(candidates=[*"abcdefghi"]), "presets: 'we': candidates must be 8 texts at"),
+    (prompts, preset(examples=["ab"]), "presets: 'we': examples must be a list of pairs"),
+    (prompts, preset(examples=[["a"]]), "presets: 'we': examples must be 12 pairs of a text"),
+    (prompts, preset(system="Be brief."), "presets: 'we': the tokenizer has no <.im_start.>"),
+    (prompts, {"shown": 1}, r"shown must be 0\.\.0, not 1"),
+    (prompts, {"steps": 1.5}, r"steps must be 0\.\.40, not 1\.5"),
+    (prompts, {"temperature": -1}, r"temperature must be 0\.\.20, not -1"),
+    (prompts, {"seed": 10**7}, r"seed must be 0\.\.1000000, not 10000000"),
     (quiz, {"choices": ["a", 3]}, "choices of question 0 must be strings, not int: 3"),
     (quiz, {"choices": None}, "choices of question 0 must be a list of tokens, not None"),
     (quiz, {"right": "a"}, r"right of question 0 must be 0\.\.1, not 'a'"),

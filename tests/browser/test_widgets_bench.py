@@ -286,6 +286,6 @@ def test_a_site_without_a_model_says_so(open_page: Callable[..., Page]) -> None:
     view = widget(open_page(), 0)
     expect(view.locator(".attn-own .attn-note")).to_have_text(
         "This copy of the book was built without the model's file,"
-        " so only stored places can be shown."
+        " so only what is stored can be shown."
     )
     expect(view.get_by_role("button", name="Load the model")).to_be_hidden()
