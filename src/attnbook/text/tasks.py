@@ -1,4 +1,4 @@
-"""Two tasks about positions: the token a fixed distance back, and the latest value of a name."""
+"""Tasks without words: the token a fixed distance back, the latest value of a name, a repetition."""
 
 import torch
 
@@ -55,3 +55,33 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
         targets[:, i] = torch.where(asks[:, i], known[:, 0], IGNORED)
         current.scatter_(1, name, torch.where(asks[:, i, None], known, values[:, i, None]))
     return Sequences(9 * names + torch.where(asks, 8, values), targets)
+
+
+def repetition(
+    n: int, seed: int, *, batch: int = 32, shortest: int = 4, longest: int = 8
+) -> Sequences:
+    """Some random letters, again and again; from the second time on, the target is the next letter.
+
+    A task of copying: a letter's target is what came after the same letter before, since all
+    letters of a round differ. How long a round is differs from row to row, so that no fixed
+    distance helps.
+
+    Args:
+        n: number of letters in a sequence.
+        seed: of the letters.
+        batch: number of sequences.
+        shortest, longest: number of letters of a round, out of an alphabet of 20.
+
+    Raises:
+        ValueError: if a number is below 1, or the rounds are not in shortest .. longest .. 20.
+
+    Source: Olsson et al. 2022, "Model Analysis Table".
+    """
+    check_whole(1, n=n, batch=batch, shortest=shortest, longest=longest)
+    check_range(shortest, 20, longest=longest)
+    generator = torch.Generator().manual_seed(seed)
+    rounds = torch.randint(shortest, longest + 1, (batch, 1), generator=generator)
+    letters = torch.rand(batch, 20, generator=generator).argsort(-1)
+    place = torch.arange(n + 1)
+    rows = letters.gather(1, place % rounds)
+    return Sequences(rows[:, :-1], rows[:, 1:].where(place[:-1] >= rounds, IGNORED))
