@@ -104,7 +104,7 @@ def test_an_interval_ends_where_the_sample_is_two_spreads_away(right, n):
 
 
 def test_an_interval_refuses_what_is_no_share():
-    with pytest.raises(ValueError, match="share must lie in 0..1, got 1.5"):
+    with pytest.raises(ValueError, match=r"share must lie in 0\.\.1, got 1\.5"):
         interval(1.5, 4)
     with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
         interval(0.5, 0)

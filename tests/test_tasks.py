@@ -35,13 +35,20 @@ def test_sequences_depend_on_their_seed_alone(make):
 
 
 def test_a_repetition_asks_for_what_came_after_the_same_letter() -> None:
-    tokens, targets = repetition(28, seed=3, batch=200, shortest=3, longest=6)
-    lengths = set()
+    tokens, targets = repetition(40, seed=3, batch=100, ring=6, jump=0.3)
+    asked = 0
     for row, wanted in zip(tokens.tolist(), targets.tolist(), strict=True):
-        n = len({*row})
-        lengths.add(n)
-        assert row == (row[:n] * 10)[:28]
-        assert wanted == [IGNORED] * n + (row[:n] * 10)[n + 1 : 29]
-    assert lengths == {3, 4, 5, 6} and {*tokens.unique().tolist()} == {*range(20)}
-    with pytest.raises(ValueError, match="longest must lie in 5..20, got 4"):
-        repetition(9, 0, shortest=5, longest=4)
+        ring = row[:6]
+        assert len({*ring}) == 6 and {*row} == {*ring} and row[6] == ring[0]
+        for i, (letter, target) in enumerate(zip(row, wanted, strict=True)):
+            follower = ring[(ring.index(letter) + 1) % 6]
+            assert target in ((IGNORED,) if i < 6 else (IGNORED, follower))
+            assert target == IGNORED or i == 39 or row[i + 1] == follower
+            asked += target != IGNORED
+    assert 0.66 < asked / (100 * 34) < 0.76 and {*tokens.unique().tolist()} == {*range(20)}
+
+
+def test_a_repetition_refuses_what_is_no_ring() -> None:
+    for options, message in (({"ring": 2}, "ring must lie in 3"), ({"jump": 1.5}, "jump must lie")):
+        with pytest.raises(ValueError, match=message):
+            repetition(9, 0, **options)

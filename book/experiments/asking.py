@@ -1,6 +1,6 @@
 """Chapter 11: controls for prompts: what of an answer comes from words, labels, form, orders?
 
-`make experiments NAME=asking` asks SmolLM2 about 120 snippets of film reviews, the first of chapter
+`make experiments NAME=asking` asks SmolLM2 about 80 snippets of film reviews, the first of chapter
 8's test, always for " negative" against " positive", and stores a row for each way:
 
     review, sorted      the wording "Review: ... Sentiment:", then with each snippet's words in
@@ -10,11 +10,11 @@
     question            "Is this film review positive or negative?", the snippet in quotation marks
     begun               the same, the answer begun with "The review is"
     template            the same text in the tuning's chat template, its system prompt in front
-    no system           the template without a system prompt
-    tells praise, tells blame, tells nothing
+    no_system           the template without a system prompt
+    tells_praise, tells_blame, tells_nothing
                         `template`, and a sentence more inside the quotation marks: an order to
                         call the review positive or negative, or a sentence that orders nothing
-    bare praise, bare blame, bare nothing
+    bare_praise, bare_blame, bare_nothing
                         the same sentences in `begun`
 
 `positive` is the share called praise, `plain` and `halved` are shares judged rightly, `mass` is
@@ -36,7 +36,7 @@ from attnbook.model.prompting import Wording, next_logp
 from attnbook.text.sentiment import snippets
 from attnbook.weights import chat, load_smollm2
 
-ASKED, SEEDS = 120, 5
+ASKED, SEEDS = 80, 5
 LABELS = (" negative", " positive")
 REVIEW = Wording("Review: {}\nSentiment:", LABELS)
 QUESTION = 'Is this film review positive or negative? "{}"'
@@ -51,10 +51,10 @@ FORMS = {
     "question": QUESTION,
     "begun": f"{QUESTION}\n{BEGUN}",
     "template": TEMPLATE,
-    "no system": TEMPLATE[TEMPLATE.index("<|im_start|>user") :],
-    **{f"tells {what}": TEMPLATE.replace("{}", "{}" + order) for what, order in ORDERS.items()},
+    "no_system": TEMPLATE[TEMPLATE.index("<|im_start|>user") :],
+    **{f"tells_{what}": TEMPLATE.replace("{}", "{}" + order) for what, order in ORDERS.items()},
     **{
-        f"bare {what}": f"{QUESTION}\n{BEGUN}".replace("{}", "{}" + order)
+        f"bare_{what}": f"{QUESTION}\n{BEGUN}".replace("{}", "{}" + order)
         for what, order in ORDERS.items()
     },
 }

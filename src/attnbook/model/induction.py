@@ -1,9 +1,8 @@
-"""Heads that look at what came after a token the last time, and what a model does without a head."""
+"""Heads that look at what came after a token before, and a model without some of its heads."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -30,7 +29,8 @@ def induction(
 
     Source: Olsson et al. 2022, "prefix matching score".
     """
-    if weights.ndim != 4 or weights.shape[2:] != 2 * tokens.shape[1:] or len(weights) != len(tokens):
+    batch, n = tokens.shape
+    if weights.ndim != 4 or (len(weights), *weights.shape[2:]) != (batch, n, n):
         raise ValueError(
             f"weights must be [batch head token token] for tokens {list(tokens.shape)},"
             f" got {list(weights.shape)}"

@@ -1,4 +1,4 @@
-"""Tasks without words: the token a fixed distance back, the latest value of a name, a repetition."""
+"""Tasks without words: the token a fixed distance back, a name's latest value, a repetition."""
 
 import torch
 
@@ -58,30 +58,33 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
 
 
 def repetition(
-    n: int, seed: int, *, batch: int = 32, shortest: int = 4, longest: int = 8
+    n: int, seed: int, *, batch: int = 32, ring: int = 8, jump: float = 0.25
 ) -> Sequences:
-    """Some random letters, again and again; from the second time on, the target is the next letter.
+    """Letters in a ring, read around once and then on with jumps; the target is the next letter.
 
-    A task of copying: a letter's target is what came after the same letter before, since all
-    letters of a round differ. How long a round is differs from row to row, so that no fixed
-    distance helps.
+    A task of copying: a letter's target is what came after the same letter before. No fixed
+    distance helps, since the walk jumps. What comes after a jump is not asked, nor the first round.
 
     Args:
         n: number of letters in a sequence.
         seed: of the letters.
         batch: number of sequences.
-        shortest, longest: number of letters of a round, out of an alphabet of 20.
+        ring: number of different letters in a sequence, out of an alphabet of 20, at least 3.
+        jump: how often a step after the first round leads somewhere else.
 
     Raises:
-        ValueError: if a number is below 1, or the rounds are not in shortest .. longest .. 20.
+        ValueError: if n or batch is below 1, ring is not in 3 .. 20, or jump not in 0 .. 1.
 
-    Source: Olsson et al. 2022, "Model Analysis Table".
+    Source: Olsson et al. 2022, who repeat random tokens.
     """
-    check_whole(1, n=n, batch=batch, shortest=shortest, longest=longest)
-    check_range(shortest, 20, longest=longest)
+    check_whole(1, n=n, batch=batch, ring=ring)
+    check_range(3, 20, ring=ring)
+    check_range(0, 1, jump=jump)
     generator = torch.Generator().manual_seed(seed)
-    rounds = torch.randint(shortest, longest + 1, (batch, 1), generator=generator)
     letters = torch.rand(batch, 20, generator=generator).argsort(-1)
     place = torch.arange(n + 1)
-    rows = letters.gather(1, place % rounds)
-    return Sequences(rows[:, :-1], rows[:, 1:].where(place[:-1] >= rounds, IGNORED))
+    jumps = (torch.rand(batch, n + 1, generator=generator) < jump) & (place > ring)
+    far = torch.randint(2, ring, (batch, n + 1), generator=generator)
+    rows = letters.gather(1, (far.where(jumps, 1).cumsum(1) - 1) % ring)
+    asked = ~jumps[:, 1:] & (place[:-1] >= ring)
+    return Sequences(rows[:, :-1], rows[:, 1:].where(asked, IGNORED))
