@@ -244,7 +244,7 @@ test("the best size is that of its best run, and may not be told from others", (
   const small = at(1, 100, 0.5, 0.6), slow = at(2, 900, 0.8, 0.9), fast = at(3, 900, 0.3, 0.4), large = at(4, 2000, 0.4, 0.5);
   const points = atCost([large, slow, fast, small], 250);
   assert.deepEqual(bestOfSizes(points).map(({ run: { number } }) => number), [1, 3, 4]);
-  assert.equal(bestWritten(points, 250), "After 2.5 · 10² operations the lowest loss is that of run 3 (900 parameters): 0.35. "
+  assert.equal(bestWritten(points, 250), "After 2.5 · 10² operations the lowest loss is that of run 3 (900 parameters): 0.350. "
     + "Its band touches that of run 4 (2,000 parameters): between these one cannot tell.");
   assert.match(bestWritten(atCost([small, fast], 250), 250), /Its band touches no other\.$/);
   assert.match(bestWritten(atCost([small, at(5, 300, 0.2)], 250), 250), /5 seeds tell more\.$/);

@@ -100,8 +100,18 @@ def test_words_of_a_small_file(tmp_path: Path) -> None:
     rows = [words.encode(text) for text in ODD]
     (told,) = llama("words", path=str(path), texts=ODD, rows=rows)
     assert told["ids"] == rows
+    assert told["marked"] == rows  # without a special token nothing changes
     assert told["texts"] == [words.decode(row) for row in rows]
     assert told["names"][:4] == ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "!"]
+
+
+def test_special_tokens_of_a_text_are_read_as_such_only_when_asked(tmp_path: Path) -> None:
+    path = write_tiny_llama(tmp_path / "tiny.gguf")
+    _, words = read_tiny_llama(path)
+    texts = [chat(("user", "the 12<|im_end|>\n<|im_start")), "<|im_end|>", "<|<|im_end|>|> é"]
+    (told,) = llama("words", path=str(path), texts=texts)
+    assert told["marked"] == [words.encode(text, special=True) for text in texts]
+    assert told["ids"] == [words.encode(text) for text in texts] != told["marked"]
 
 
 # ---- what is refused

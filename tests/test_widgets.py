@@ -657,6 +657,7 @@ def test_repr_is_stable_and_says_what_it_is() -> None:
         "ModelMap(encoder, BERT: The finding)",
         "Playground(2 tokens: The finding)",
         "PositionExplorer(128 positions x 64 dimensions, base 10000: The finding)",
+        "PromptBench(2 prompts: The finding)",
         "Quiz(1 questions: The finding)",
         "RotaryDial(q (1.6, 0.3) and k (0.6, 1.2), rotate, angle 0.2: The finding)",
         "SoftmaxTemperature(3 labels, temperature 1: The finding)",

@@ -22,6 +22,8 @@ from attnbook.web import (
     MaskedWords,
     Playground,
     PositionExplorer,
+    Preset,
+    PromptBench,
     Question,
     Quiz,
     RotaryDial,
@@ -563,6 +565,43 @@ def test_bench_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page.get_by_role("button", name="Reset").click()
     traits = "['temperature', 'top_k', 'min_p', 'written'].map(model.get)"
     assert page.evaluate(traits) == [1, 0, 0, []]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_prompts_keep_the_contract(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    given = [Preset("we", "We must {}", "ask", (" the", "!")), Preset("they", "We must ask")]
+    bench = PromptBench(*load_int8(tiny_gpt(), TransformerDecoder), given, steps=2, name="kept")
+    errors = start(page, bench, attached)
+    page.get_by_role("button", name="they").click()
+    assert page.evaluate("[model.get('asked').form, unsaved.size]") == ["We must ask", 0]
+    expect(page.locator(".attn-three")).to_be_hidden()
+    page.get_by_role("button", name="we", exact=True).click()
+    settle(page, 2)
+    assert page.evaluate("sent") == []  # both are stored
+    own = {**bench.presets[0]["asked"], "text": "keep"}
+    page.evaluate("(asked) => model.fromKernel('asked', asked)", own)
+    expect(page.locator(".attn-how")).to_contain_text("is not stored")
+    asked = page.evaluate("sent.at(-1)")
+    assert asked == {"ask": own, "number": asked["number"]}
+    answers: list[Any] = []
+    bench.send = lambda content, buffers=None: answers.append(content)  # type: ignore
+    bench._handle_custom_msg(asked, [])
+    (answer,) = answers
+    page.evaluate("(told) => model.message({ ...told, number: 99 }, [])", answer)  # not asked
+    page.evaluate("(told) => model.message(told, [])", answer)
+    expect(page.locator(".attn-how")).to_have_text("")
+    shown = page.locator(".attn-three li").first.locator("b").nth(2).text_content()
+    logp = answer["answer"]["candidates"][0]["logp"]
+    assert float((shown or "").split()[0]) == pytest.approx(logp, abs=0.006)
+    page.get_by_label("Text", exact=True).fill("keep " * 50)
+    expect(page.locator(".attn-how")).to_have_text("The model reads …")
+    number = page.evaluate("sent.at(-1).number")
+    page.evaluate("(number) => model.message({ number, error: 'it is long' }, [])", number)
+    expect(page.locator(".attn-how")).to_have_text("it is long.")
+    page.get_by_role("button", name="Reset").click()
+    assert page.evaluate("[model.get('asked').text, unsaved.size]") == ["ask", 0]
     finish(page, errors)
 
 

@@ -72,7 +72,8 @@ const jobs = {
   words(way, { path, texts, rows = [] }) {
     const bytes = file(path), { words } = openFile(bytes, bytes.length, way, 4);
     const names = words.names.slice(0, 300);
-    return { ids: texts.map(words.encode), texts: rows.map(words.decode), names };
+    const marked = texts.map((text) => words.encode(text, { special: true }));
+    return { ids: texts.map(words.encode), marked, texts: rows.map(words.decode), names };
   },
   head: (way, { path, bytes }) => {
     const { facts, tensors } = readHead(file(path).subarray(0, bytes));

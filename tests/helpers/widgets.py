@@ -22,6 +22,8 @@ from attnbook.web import (
     ModelMap,
     Playground,
     PositionExplorer,
+    Preset,
+    PromptBench,
     Question,
     Quiz,
     RotaryDial,
@@ -119,6 +121,14 @@ def each() -> list[Any]:
         ModelMap({"BERT": BERT}, 30522, shape="encoder", title="The finding"),
         Playground("We must", weights=tiny_gpt(), title="The finding"),
         PositionExplorer(title="The finding"),
+        PromptBench(
+            *load_int8(tiny_gpt(), TransformerDecoder),
+            [
+                Preset("we", "We must ask", candidates=(" the", " people")),
+                Preset("they", "{}, we", "The cats", examples=(("It", " must"),)),
+            ],
+            title="The finding",
+        ),
         Quiz([Question("Which?", ["a", "b"], 0, "so", {"Text": "words"})], title="The finding"),
         RotaryDial(title="The finding"),
         SoftmaxTemperature([1, 2, 3], ["a", "b", "c"], title="The finding", editable=True),

@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from .widgets import VIEW_START, WidgetView, script_json
 
 PART = 8_000_000  # bytes
-RUN = {"DecodingBench"}  # classes that run the model
+RUN = {"DecodingBench", "PromptBench"}  # classes that run the model
 
 
 @cache

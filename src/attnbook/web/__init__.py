@@ -15,6 +15,7 @@ from attnbook.web.masked_words.widget import MaskedWords
 from attnbook.web.model_map.widget import ModelMap
 from attnbook.web.playground.widget import Playground
 from attnbook.web.position_explorer.widget import PositionExplorer
+from attnbook.web.prompt_bench.widget import Preset, PromptBench
 from attnbook.web.quiz.questions import check_yourself
 from attnbook.web.quiz.widget import Question, Quiz
 from attnbook.web.rotary_dial.widget import RotaryDial
@@ -38,6 +39,8 @@ __all__ = [
     "ModelMap",
     "Playground",
     "PositionExplorer",
+    "Preset",
+    "PromptBench",
     "Question",
     "Quiz",
     "RotaryDial",

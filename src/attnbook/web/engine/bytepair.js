@@ -85,7 +85,15 @@ export function bytePair(merges, special, { order, digits = false } = {}) {
     }
     return row.filter((id) => id >= 0);
   }
-  const pieces = remembered(cut), encode = (text) => (text.match(split) ?? []).flatMap(pieces);
+  const pieces = remembered(cut), marks = [...special].sort((a, b) => b.length - a.length); // the longest wins
+  const ordinary = (text) => (text.match(split) ?? []).flatMap(pieces);
+  // `special`: whether special tokens that are written in the text are read as such, and not as ordinary text.
+  function encode(text, { special: read = false } = {}) {
+    if (!read || !marks.length) return ordinary(text);
+    const escaped = marks.map((mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const parts = text.split(new RegExp(`(${escaped.join("|")})`, "u"));
+    return parts.flatMap((part, n) => (n % 2 ? [ids.get(part)] : ordinary(part)));
+  }
 
   // A special token adds nothing.
   const written = (some) => decoded(some.map((id) => bytesOf(isSpecial.has(tokens[id]) ? "" : tokens[id])));

@@ -2,18 +2,11 @@
 // tokens, so that it stops when the page asks for no more.
 import KERNELS from "./kernels.ts" with { type: "binary" };
 import { openFile } from "./llama.js";
-import { ranked } from "./sampling.js";
+import { inOrder } from "./sampling.js";
 import { serve } from "./serve.js";
 
 const PATIENCE = 60; // milliseconds of a slice
 let file;
-
-// log softmax of scores in falling order, and the ids in this order: here, since sorting would stall the page.
-function inOrder(logits) {
-  const order = ranked(logits), most = logits[order[0]];
-  const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
-  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum) };
-}
 
 serve({
   // The file's first part, which holds its head, and the bytes of the whole file.
@@ -29,7 +22,8 @@ serve({
     return { sizes, names, start };
   },
   put: ({ at, part }) => file.model.put(at, new Uint8Array(part)),
-  encode: (text) => file.words.encode(text),
+  encode: ({ text, special }) => file.words.encode(text, { special }),
+  // Scores are put in order here, since sorting would stall the page.
   read(given) {
     const { logits, ...told } = file.model.read({ patience: PATIENCE, ...given });
     return logits ? { ...told, ...inOrder(logits) } : told;

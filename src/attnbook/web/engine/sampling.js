@@ -21,6 +21,13 @@ export function ranked(logits) {
   return order;
 }
 
+// log softmax of scores in falling order, and the ids in this order.
+export function inOrder(logits) {
+  const order = ranked(logits), most = logits[order[0]];
+  const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
+  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum) };
+}
+
 // What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums
 // from the likeliest on; at t = 0 the first has all. Top-k leaves the k likeliest, and what is as likely
 // as the last of them; 0 is off. Top-p: the fewest that have p of what is left together, and what is as

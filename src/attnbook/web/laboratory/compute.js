@@ -47,7 +47,7 @@ export function bestWritten(points, operations) {
   const near = best.filter((point) => point !== first && point.least <= first.most);
   const lone = best.some(({ seeds }) => seeds < 2);
   const named = ({ run: { number, sizes: { body } } }) => `run ${number} (${grouped(body)} parameters)`;
-  const found = `${cost} the lowest loss is that of ${named(first)}: ${format(first.mean, 2)}`;
+  const found = `${cost} the lowest loss is that of ${named(first)}: ${format(first.mean, 3)}`;
   if (lone) return `${found}. A size with a single seed has no band: 5 seeds tell more.`;
   if (!near.length) return `${found}. Its band touches no other.`;
   return `${found}. Its band touches that of ${near.map(named).join(", ")}: between these one cannot tell.`;

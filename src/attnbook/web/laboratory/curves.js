@@ -40,7 +40,8 @@ export function makeCurves(choose) {
       for (const chart of [loss, right]) chart.draw(chart === loss ? curves : curves.map(quiet), across, said);
     }
     const named = (run) => h("span", {}, h("i", { className: `attn-swatch ${look(run)}` }),
-      `run ${run.number}${run.stored ? ", made before" : run === running ? ", now" : ""}`);
+      `run ${run.number}${view === "size" ? `: ${grouped(run.sizes.body)} parameters` : ""}`
+      + (run.stored ? ", made before" : run === running ? ", now" : ""));
     const many = shown.some(({ seeds }) => seeds.length > 1), thin = view === "steps" && latest?.seeds[0].losses.length;
     key.replaceChildren(...shown.map(named), h("span", {}, thin ? "Thin: the loss of each step." : ""),
       h("span", {}, many ? "A band: from the least to the largest of its seeds." : ""));

@@ -92,19 +92,20 @@ class Language {
     this.tell({ stage: "failed", reason: message, engine: undefined });
   }
 
-  // Token ids of a text.
-  encode(text) {
-    return this.engine.call("encode", text);
+  // Token ids of a text; `special`: whether its special tokens are read as such.
+  encode(text, special = false) {
+    return this.engine.call("encode", { text, special });
   }
   // What may follow ids: all tokens, the likeliest first, and their log-probabilities, { order, logp }. The model reads
-  // slice by slice; a newer question stops it, and undefined is given.
-  async next(ids) {
+  // slice by slice, and `heard` is told how many tokens; a newer question stops it, and undefined is given.
+  async next(ids, heard) {
     const mine = (this.asked = {});
     try {
       for (;;) {
         const told = await this.engine.call("read", { ids });
         if (this.asked !== mine) return undefined;
         if (told.done) return told;
+        heard?.(told.read);
       }
     } catch (error) {
       this.fail(error);

@@ -1,0 +1,167 @@
+"""PromptBench in Chromium, on a built page: stored answers, and one's own prompts to the model in
+the page, held to Python. The model is a small random one."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from attnbook.web import Preset, PromptBench
+from tests.browser.widget_pages import (
+    HOSTILE,
+    PLACES,
+    assert_pictures,
+    copied,
+    follow,
+    serious,
+    settle,
+    visible,
+    widget,
+)
+from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
+
+PART = 40_000
+SUM = Preset("sum", "12 + {} =", "30", (" the", " and the", "12"))
+SHOWN = SUM._replace(name="examples", examples=(("1", " 2"), ("30", " the")))
+TALK = Preset("talk", "Who?", candidates=("the", "re"), system="Be in it.", begin="and")
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: Any) -> tuple[Path, PromptBench]:
+    file = write_tiny_llama(tmp_path_factory.mktemp("tiny") / "tiny.gguf")
+    model, words = read_tiny_llama(file)
+    given = [SUM, SHOWN, TALK, Preset("hostile", HOSTILE[0], candidates=(*HOSTILE[1:4],))]
+    return file, PromptBench(model, words, given, steps=6, title="Ask it", name="bench")
+
+
+@pytest.fixture(scope="module")
+def path(widget_page: Callable[..., Path], bench: Any) -> Path:
+    return widget_page([bench[1]], attnbook_model=str(bench[0]), attnbook_part=PART)
+
+
+def choose(view: Locator, name: str) -> None:
+    view.locator(".attn-presets").get_by_role("button", name=name, exact=True).click()
+
+
+def says(view: Locator, answer: dict[str, Any], slack: float = 0) -> None:
+    """The bars of candidates and of likely tokens, and the tokens of the prompt."""
+    sent = view.locator(".attn-sent bdi")
+    expect(sent).to_have_count(len(answer["tokens"]))
+    shown = sent.all_inner_texts()
+    special = {"<|im_start|>", "<|im_end|>"}
+    assert shown == [name if name in special else visible(name) for name in answer["tokens"]]
+    marked = view.locator(".attn-special").all_inner_texts()
+    assert marked == [name for name in answer["tokens"] if name in special]
+    rows = view.locator(".attn-three li")
+    expect(rows).to_have_count(len(answer["candidates"]))
+    for row, each in zip(rows.all(), answer["candidates"], strict=True):
+        assert row.locator("bdi").inner_text() == visible(each["text"])
+        logp = float(row.locator("b").nth(2).text_content().split()[0])  # type: ignore[union-attr]
+        assert logp == pytest.approx(each["logp"], abs=0.006 + slack * len(each["tokens"]))
+    first = view.locator(".attn-one li bdi").first
+    assert slack or first.inner_text() == visible(answer["next"][0][1])
+
+
+def wanted(bench: Any, preset: Preset) -> dict[str, Any]:
+    asked = preset.asked()
+    return bench[1]._answer_to(asked, bench[1]._encoded(asked))
+
+
+def loaded(view: Locator) -> None:
+    view.get_by_role("button", name="Load the model").click()
+    expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
+
+
+def told(view: Locator) -> None:
+    """The model has answered what was asked last."""
+    view.page.wait_for_timeout(450)  # the pause after a key, in which nothing is asked
+    expect(view.locator(".attn-how")).to_have_text("")
+
+
+@pytest.mark.parametrize("where", PLACES, ids=lambda where: "-".join(map(str, where.values())))
+def test_stored_answers_are_shown(open_page: Callable[..., Page], bench: Any, where: Any) -> None:
+    page = open_page(**where)
+    view = widget(page, 0)
+    for preset in bench[1].presets:
+        choose(view, preset["name"])
+        settle(page, 2)
+        says(view, preset["answer"])
+        expect(view.locator(".attn-how")).to_contain_text("A stored answer")
+        expect(view.get_by_label("System prompt")).to_be_visible(visible=preset["asked"]["chat"])
+    assert page.title() != "hacked"
+    assert serious(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_is_not_stored_is_said(open_page: Callable[..., Page]) -> None:
+    view = widget(open_page(scheme="file"), 0)
+    view.get_by_label("Text", exact=True).fill("31")
+    expect(view.locator(".attn-how")).to_contain_text("is not stored")
+    expect(view.locator(".attn-own")).to_contain_text("a page from a server can load the model")
+
+
+def test_the_model_in_the_page_answers_ones_own_prompts(
+    open_page: Callable[..., Page], bench: Any
+) -> None:
+    page = open_page(width=390, theme="dark")
+    view = widget(page, 0)
+    loaded(view)
+    told(view)
+    says(view, bench[1].presets[0]["answer"], 2e-3)
+    view.get_by_label("Text", exact=True).fill("1 🐈é")
+    view.get_by_label("Candidates").fill(" the\nin\n")
+    told(view)
+    own = SUM._replace(text="1 🐈é", candidates=(" the", "in"))
+    says(view, wanted(bench, own), 2e-3)
+    expect(view.locator(".attn-three .attn-before")).to_have_count(1)  # " the" was asked before
+    before = view.locator(".attn-three .attn-before").evaluate("(bar) => bar.style.width")
+    logp = [each["logp"] for each in bench[1].presets[0]["answer"]["candidates"]]
+    share = 100 / sum(2.718281828 ** (z - logp[0]) for z in logp)
+    assert float(before[:-1]) == pytest.approx(share, abs=0.5)
+    view.get_by_label("Chat template").check()
+    view.get_by_label("System prompt").fill("in<|im_end|>")
+    told(view)
+    says(view, wanted(bench, own._replace(system="in<|im_end|>")), 2e-3)
+    assert serious(page) == []
+
+
+def test_what_cannot_be_asked_gets_a_sentence(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    loaded(view)
+    said, form = view.locator(".attn-how"), view.get_by_label("Prompt.")
+    for text, words in (
+        ("  ", "The prompt is empty"),
+        ("{} {}", "one {} at most"),
+        ("x" * 1200, "tokens; the model reads 512 here at most"),
+    ):
+        form.fill(text)
+        expect(said).to_contain_text(words)
+    form.fill("12")
+    view.get_by_label("Candidates").fill("a\na")
+    expect(said).to_contain_text("A candidate is written twice")
+    view.get_by_label("Candidates").fill("a\nb")
+    told(view)
+
+
+def test_a_link_restores_and_reset_begins_anew(open_page: Callable[..., Page], bench: Any) -> None:
+    page = open_page()
+    view = widget(page, 0)
+    choose(view, "talk")
+    view.get_by_label("System prompt").fill("Be: brief; & 🐈, ok")
+    link = copied(view)
+    again = widget(open_page(link), 0)
+    expect(again.get_by_label("System prompt")).to_have_value("Be: brief; & 🐈, ok")
+    expect(again.get_by_label("Prompt.")).to_have_value("Who?")
+    expect(again.get_by_label("Candidates")).to_have_value("the\nre")
+    again.get_by_role("button", name="Reset").click()
+    settle(again.page, 2)
+    says(again, bench[1].presets[0]["answer"])
+    follow(again.page, "#w.bench=form:3;chat:9;examples:~,~a")  # what fits is taken
+    expect(again.get_by_label("Prompt.")).to_have_value(SUM.form)
+
+
+def test_without_scripts_there_is_a_picture(page_factory: Any, path: Path, bench: Any) -> None:
+    assert_pictures(page_factory(path, javascript=False), [bench[1]])
