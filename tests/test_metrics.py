@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from attnbook.learn.metrics import evaluate, link_offsets
+from attnbook.learn.metrics import evaluate, interval, link_offsets
 from attnbook.model.config import TransformerConfig
 from attnbook.model.decoding import Hypotheses
 from attnbook.model.seq2seq import Decoder, Encoder, Seq2Seq
@@ -93,3 +93,18 @@ def test_bleu_takes_words_as_they_are_and_punishes_what_is_too_short(monkeypatch
     oracle = Oracle()
     oracle.answers[0, 4:] = torch.tensor([vocab.eos, vocab.pad])
     assert evaluate(oracle, BATCH).bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 9), (9, 9), (31, 40), (4, 7)])
+def test_an_interval_ends_where_the_sample_is_two_spreads_away(right, n):
+    low, high = interval(right / n, n)
+    assert 0 <= low <= right / n <= high <= 1
+    for end in (low, high):  # Wilson's definition: |p - end| is 1.96 spreads of end itself
+        assert math.isclose((right / n - end) ** 2, 1.96**2 * end * (1 - end) / n, abs_tol=1e-12)
+
+
+def test_an_interval_refuses_what_is_no_share():
+    with pytest.raises(ValueError, match=r"share must lie in 0\.\.1, got 1\.5"):
+        interval(1.5, 4)
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
+        interval(0.5, 0)

@@ -1,6 +1,6 @@
 import pytest
 
-from attnbook.text.tasks import latest_value, look_back
+from attnbook.text.tasks import latest_value, look_back, repetition
 from attnbook.text.vocabulary import IGNORED
 
 
@@ -28,7 +28,27 @@ def test_latest_value_against_a_dictionary():
     assert 100 < answered < 7 * 60 * 0.6
 
 
-@pytest.mark.parametrize("make", [look_back, latest_value])
+@pytest.mark.parametrize("make", [look_back, latest_value, repetition])
 def test_sequences_depend_on_their_seed_alone(make):
     assert make(30, 5).tokens.equal(make(30, 5).tokens)
     assert not make(30, 5).tokens.equal(make(30, 6).tokens)
+
+
+def test_a_repetition_asks_for_what_came_after_the_same_letter() -> None:
+    tokens, targets = repetition(40, seed=3, batch=100, ring=6, jump=0.3)
+    asked = 0
+    for row, wanted in zip(tokens.tolist(), targets.tolist(), strict=True):
+        ring = row[:6]
+        assert len({*ring}) == 6 and {*row} == {*ring} and row[6] == ring[0]
+        for i, (letter, target) in enumerate(zip(row, wanted, strict=True)):
+            follower = ring[(ring.index(letter) + 1) % 6]
+            assert target in ((IGNORED,) if i < 6 else (IGNORED, follower))
+            assert target == IGNORED or i == 39 or row[i + 1] == follower
+            asked += target != IGNORED
+    assert 0.66 < asked / (100 * 34) < 0.76 and {*tokens.unique().tolist()} == {*range(20)}
+
+
+def test_a_repetition_refuses_what_is_no_ring() -> None:
+    for options, message in (({"ring": 2}, "ring must lie in 3"), ({"jump": 1.5}, "jump must lie")):
+        with pytest.raises(ValueError, match=message):
+            repetition(9, 0, **options)

@@ -1,4 +1,4 @@
-"""How good translations are: exact match, token accuracy, BLEU; and where attention points."""
+"""How good translations are, where attention points, and how far a share may be trusted."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from attnbook.checks import check_shapes
+from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.model.decoding import evaluating
 from attnbook.model.seq2seq import Seq2Seq
 from attnbook.text.number_words import NumberPair
@@ -91,3 +91,30 @@ def link_offsets(
         row[i] - j for row, pair in zip(strongest, pairs, strict=True) for i, j in pair.links
     ]
     return torch.tensor(offsets, dtype=torch.long)
+
+
+def interval(share: float, n: int) -> tuple[float, float]:
+    r"""Wilson's interval: from where to where the true share lies, in 95 of 100 such samples.
+
+        middle +- half, with middle = (p + z^2 / 2n) / (1 + z^2 / n)
+        and half = z sqrt(p (1 - p) / n + z^2 / 4n^2) / (1 + z^2 / n)
+
+    Args:
+        share: p, found in n cases that were drawn one by one.
+        n: number of cases; z is 1.96.
+
+    Returns:
+        The interval's two ends, in 0 .. 1.
+
+    Raises:
+        ValueError: if share is not in 0 .. 1, or n is below 1.
+
+    Source: Wilson 1927.
+
+    In other libraries: `statsmodels.stats.proportion.proportion_confint(..., method="wilson")`.
+    """
+    check_range(0, 1, share=share)
+    check_whole(1, n=n)
+    z2 = 1.96**2 / n
+    half = (z2 * (share * (1 - share) + z2 / 4)) ** 0.5
+    return (share + z2 / 2 - half) / (1 + z2), (share + z2 / 2 + half) / (1 + z2)

@@ -1,4 +1,4 @@
-"""Two tasks about positions: the token a fixed distance back, and the latest value of a name."""
+"""Tasks without words: the token a fixed distance back, a name's latest value, a repetition."""
 
 import torch
 
@@ -55,3 +55,36 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
         targets[:, i] = torch.where(asks[:, i], known[:, 0], IGNORED)
         current.scatter_(1, name, torch.where(asks[:, i, None], known, values[:, i, None]))
     return Sequences(9 * names + torch.where(asks, 8, values), targets)
+
+
+def repetition(
+    n: int, seed: int, *, batch: int = 32, ring: int = 8, jump: float = 0.25
+) -> Sequences:
+    """Letters in a ring, read around once and then on with jumps; the target is the next letter.
+
+    A task of copying: a letter's target is what came after the same letter before. No fixed
+    distance helps, since the walk jumps. What comes after a jump is not asked, nor the first round.
+
+    Args:
+        n: number of letters in a sequence.
+        seed: of the letters.
+        batch: number of sequences.
+        ring: number of different letters in a sequence, out of an alphabet of 20, at least 3.
+        jump: how often a step after the first round leads somewhere else.
+
+    Raises:
+        ValueError: if n or batch is below 1, ring is not in 3 .. 20, or jump not in 0 .. 1.
+
+    Source: Olsson et al. 2022, who repeat random tokens.
+    """
+    check_whole(1, n=n, batch=batch, ring=ring)
+    check_range(3, 20, ring=ring)
+    check_range(0, 1, jump=jump)
+    generator = torch.Generator().manual_seed(seed)
+    letters = torch.rand(batch, 20, generator=generator).argsort(-1)
+    place = torch.arange(n + 1)
+    jumps = (torch.rand(batch, n + 1, generator=generator) < jump) & (place > ring)
+    far = torch.randint(2, ring, (batch, n + 1), generator=generator)
+    rows = letters.gather(1, (far.where(jumps, 1).cumsum(1) - 1) % ring)
+    asked = ~jumps[:, 1:] & (place[:-1] >= ring)
+    return Sequences(rows[:, :-1], rows[:, 1:].where(asked, IGNORED))

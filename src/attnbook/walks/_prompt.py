@@ -105,12 +105,12 @@ def prompt_label(
             f"[Words around it](around) turn the task into a text that goes on: a prompt of"
             f" {len(ids)} tokens.",
             "inside around",
-            ask="Which word would you write next?",
         ),
         Step(
             "The [model](model) reads the prompt. It does what it always does: it gives each of"
             f" {len(shares):,} tokens a probability to come next.",
             "model",
+            ask="Which word would you write next?",
         ),
         Step(
             f"[These](bars) are the likeliest. The first, “{likeliest[0]}”, gets"
