@@ -1,6 +1,7 @@
 """Scores of induction against a loop; silenced heads against an attention without them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -49,7 +50,8 @@ def test_a_silenced_head_adds_nothing_and_comes_back() -> None:
     (heads,), _ = whole[path]
     left = heads.clone()
     left[..., 4:8] = 0  # the second of three heads of four numbers
-    out = model.stack.blocks[1].attention.out
+    block: Any = model.stack.blocks[1]
+    out = block.attention.out
     with torch.no_grad(), silenced(model, [(1, 1)]), calls(model) as less:
         model(tokens)
     torch.testing.assert_close(less[path][1], left @ out.weight.T + out.bias)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -58,17 +59,18 @@ def silenced(model: TransformerDecoder, heads: Iterable[tuple[int, int]]) -> Ite
 
     Source: Michel et al. 2019, section 2.
     """
+    blocks: Any = model.stack.blocks
     n, size = model.stack.config.n_heads, model.stack.config.head_size
     kept = {}
     for layer, head in (heads := [*heads]):
-        check_choice(range(len(model.stack.blocks)), layer=layer)
+        check_choice(range(len(blocks)), layer=layer)
         check_choice(range(n), head=head)
     try:
         for layer, head in heads:
-            out = model.stack.blocks[layer].attention.out.weight.data  # [d_model, n size]
+            out = blocks[layer].attention.out.weight.data  # [d_model, n size]
             kept.setdefault(layer, out.clone())
             out[:, head * size : (head + 1) * size] = 0
         yield
     finally:
         for layer, out in kept.items():
-            model.stack.blocks[layer].attention.out.weight.data.copy_(out)
+            blocks[layer].attention.out.weight.data.copy_(out)
