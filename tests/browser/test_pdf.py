@@ -1,6 +1,7 @@
 """The book as one file: pages in order, numbered through, with an outline and links inside."""
 
 from pathlib import Path
+from typing import Any
 
 from pypdf import PdfReader
 from pypdf.generic import DictionaryObject
@@ -16,10 +17,10 @@ SECOND = """<h1>Two</h1><pre>{long}</pre><p style="break-before: page">x<h2 id="
 
 def target(note: DictionaryObject, reader: PdfReader) -> int | str:
     """The sheet that a link leads to, counted from 0, or the address outside."""
-    action = note.get("/A")
+    action: Any = note.get("/A")
     if action and "/URI" in action.get_object():
         return str(action.get_object()["/URI"])
-    place = action.get_object()["/D"] if action else note["/Dest"]
+    place: Any = action.get_object()["/D"] if action else note["/Dest"]
     if isinstance(place, str):
         place = reader.named_destinations[place].dest_array
     sheets = [page.indirect_reference for page in reader.pages]
@@ -38,9 +39,11 @@ def test_pages_become_one_file(tmp_path: Path) -> None:
     assert text[2].count("word") == 400  # a long line is wrapped, not cut
     titles = [each.title for each in flat(reader.outline)]
     assert titles == ["One", "End", "Two", "Place"]
-    notes = [note.get_object() for note in reader.pages[0]["/Annots"]]
+    first: Any = reader.pages[0]["/Annots"].get_object()
+    last: Any = reader.pages[3]["/Annots"].get_object()
+    notes = [note.get_object() for note in first]
     assert [target(note, reader) for note in notes] == [3, 2, "https://example.org/", 1]
-    assert [target(note.get_object(), reader) for note in reader.pages[3]["/Annots"]] == [3]
+    assert [target(note.get_object(), reader) for note in last] == [3]
 
 
 def flat(outline: list) -> list:
