@@ -120,7 +120,8 @@ def signature(thing: Thing) -> str:
     node = thing.node
     if isinstance(node, ast.Assign):
         value = ast.unparse(node.value)
-        alone = isinstance(node.targets[0], ast.Name)
+        plain = not any(isinstance(part, ast.Call) for part in ast.walk(node.value))
+        alone = plain and isinstance(node.targets[0], ast.Name)
         return f" = {value}" if alone and len(value) <= 60 else ""
     if isinstance(node, ast.ClassDef):
         made = [
