@@ -286,6 +286,7 @@ def test_ablation_keeps_the_contract(browser: Browser, attached: bool) -> None:
     errors = start(page, AblationMap(RUNS, name="kept"), attached)
     pressed = "[...el.querySelectorAll('[aria-pressed=true]')].map((e) => e.dataset.part)"
     page.get_by_role("button", name="mask: causal").click()
+    settle(page, 2)
     assert page.evaluate(f"[model.get('off'), unsaved.size, {pressed}]") == ["mask", 0, ["mask"]]
     page.evaluate("model.fromKernel('off', 'add')")
     settle(page, 2)

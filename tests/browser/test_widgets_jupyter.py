@@ -145,8 +145,11 @@ def rebuild(path: Path) -> list[Any]:
 
 
 def rebuilt(model: dict[str, Any]) -> Any:
-    """Of a class of its own, which has the stored sources and traits and checks nothing."""
-    state = {**model["state"]}
+    """Of a class of its own, which has the stored sources and traits and checks nothing. What the
+    notebook is older than has the value that it has where nobody gives one."""
+    known = getattr(attnbook.web, notebooks.widget_class(model)).class_own_traits(sync=True)
+    younger = {name: known[name].default() for name in known.keys() - model["state"].keys()}
+    state = {**own(younger), **model["state"]}
     for buffer in model.get("buffers", []):
         state[buffer["path"][0]] = base64.b64decode(buffer["data"])
     traits = {name: traitlets.Any(state[name]).tag(sync=True) for name in own(state)}

@@ -371,6 +371,7 @@ def test_the_walk_of_a_word_in_the_transformer(
     assert rows.locator("th").all_inner_texts() == list(number_pair(437).source)
     scores = [x.replace("−", "-") for x in rows.locator(".attn-score").all_inner_texts()]
     np.testing.assert_allclose(np.array(scores, float), told["scores"], rtol=0, atol=0.0051)
+    expect(rows.locator(".attn-level b")).to_have_count(len(told["weights"]))
     weights = rows.locator(".attn-level b").all_inner_texts()
     np.testing.assert_allclose(np.array(weights, float), told["weights"], rtol=0, atol=0.0051)
     onwards.click()

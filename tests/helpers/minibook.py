@@ -47,6 +47,7 @@ def stale(site: Path) -> bool:
     sources += [ROOT / "requirements.txt", ROOT / "tools/site.py"]
     for folder in ("book", "src/attnbook/web", "src/attnbook/weights"):
         sources += [file for file in (ROOT / folder).rglob("*") if "__pycache__" not in file.parts]
+    sources += sorted((ROOT / "src/attnbook").rglob("*.py"))
     newest = max(file.stat().st_mtime for file in sources if file.is_file())
     return newest > built.stat().st_mtime
 

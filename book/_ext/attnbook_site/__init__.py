@@ -4,7 +4,9 @@ One module for each concern; each has its own `setup`:
 
 - `theme`: templates, page options, removed parts of the theme
 - `colophon`: authors, licence and version below each page; 404, sitemap, what links show
+- `api`, `package`: the package's pages, read from its files; links from chapters' code to them
 - `repository`: the "report a problem" link, from the configured address
+- `search`: words with a hyphen are found as one word
 - `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script for each class, the `{widget}` directive
@@ -27,6 +29,7 @@ from .places import EXT
 from attnbook import bundles
 
 from . import (
+    api,
     bertviz,
     colophon,
     door,
@@ -35,6 +38,7 @@ from . import (
     math,
     published,
     repository,
+    search,
     styles,
     theme,
     weights,
@@ -45,6 +49,8 @@ PARTS = (
     theme,
     repository,
     colophon,
+    api,
+    search,
     door,
     math,
     widgets,

@@ -48,7 +48,8 @@ export class Asker {
   }
   async compute(asked, number) {
     const { language, template } = this, { names, sizes } = language.told;
-    const heard = (read, all) => number === this.number && this.show("asking", { words: `${read} of ${all} tokens read.` });
+    const said = (read, all) => ({ words: `${read} of ${all} tokens read.` });
+    const heard = (read, all) => number === this.number && this.show("asking", said(read, all));
     this.show("asking");
     try {
       const found = await answerTo(asked, { template, room: sizes.room, names, heard,
@@ -56,7 +57,7 @@ export class Asker {
       if (number !== this.number) return;
       if (found?.wrong) this.show("wrong", { words: found.wrong });
       else if (found) this.show("told", { answer: found.answer });
-      else this.show("wrong", { words: "The model was asked something else meanwhile. Change the prompt to ask again." });
+      else this.show("wrong", { words: "The model was asked something else. Change the prompt to ask again." });
     } catch (error) {
       if (number === this.number) language.fail(error);
     }

@@ -70,7 +70,7 @@ export function shares(candidates) {
   return candidates.map((each) => ({ ...each, share: Math.exp(each.logp - most) / sum }));
 }
 
-// The state in a link, as lists of texts or of numbers, and back. Lists of texts begin with one that is no part of them,
+// The state in a link, as lists of texts or of numbers, and back. Lists of texts begin with one that is no part of it,
 // so that an empty list is one of texts, too.
 export function toLink({ form, text, examples, candidates, chat, system, begin }) {
   return { form: [form], text: [text], examples: ["", ...examples.flat()], candidates: ["", ...candidates],

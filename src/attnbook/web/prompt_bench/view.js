@@ -6,7 +6,8 @@ import { h, token } from "../shared/ui.js";
 // The prompt as it is sent; special tokens look like none of the text.
 export function makeSent(special) {
   const known = new Set(special), title = h("p", { className: "attn-legend" });
-  const list = h("div", { className: "attn-sent", role: "group", tabIndex: 0, "aria-label": "The prompt, token by token" });
+  const look = { className: "attn-sent", role: "group", tabIndex: 0, "aria-label": "The prompt, token by token" };
+  const list = h("div", look);
   function draw(tokens, old) {
     title.textContent = `Sent to the model: ${tokens.length} tokens`;
     list.replaceChildren(...tokens.flatMap((name) => {
@@ -24,7 +25,8 @@ function makeBars(label) {
   const list = h("ul", { className: "attn-asked", role: "list", "aria-label": label });
   function draw(rows, old) {
     list.replaceChildren(...rows.map(({ name, size, before, cells }) => {
-      const bar = h("i", { className: "attn-fill" }), track = h("span", { className: "attn-track", "aria-hidden": "true" }, bar);
+      const bar = h("i", { className: "attn-fill" });
+      const track = h("span", { className: "attn-track", "aria-hidden": "true" }, bar);
       bar.style.width = `${100 * Math.min(1, size)}%`;
       if (before !== undefined) {
         const mark = h("i", { className: "attn-before" });
@@ -43,9 +45,10 @@ const heads = (...names) => h("div", { className: "attn-asked-heads", "aria-hidd
 
 export function makeCandidates() {
   const bars = makeBars("How likely each is");
-  const note = h("p", { className: "attn-note" }, "The bar is the share among the candidates; a faint one is the prompt before. "
-    + "Chance: among all texts that could follow. Log: its natural logarithm, the sum over the candidate's tokens.");
-  const node = h("div", { className: "attn-three" }, h("p", { className: "attn-legend" }, "Which candidate comes next?"),
+  const note = h("p", { className: "attn-note" }, "The bar is the share among the candidates; "
+    + "faint: the prompt before. Chance: among all texts that could follow. Log: its natural logarithm, the sum over the candidate's tokens.");
+  const node = h("div", { className: "attn-three" },
+    h("p", { className: "attn-legend" }, "Which candidate comes next?"),
     heads("share", "chance", "log"), bars.list, note);
   function draw({ candidates }, before, old) {
     node.hidden = !candidates.length;
@@ -53,7 +56,8 @@ export function makeCandidates() {
     const earlier = new Map(before?.candidates.length ? shares(before.candidates).map((c) => [c.text, c.share]) : []);
     bars.draw(shares(candidates).map(({ text, logp, share: part }) => ({ name: text, size: part,
       before: earlier.get(text),
-      cells: [[share(part), "among the candidates"], [share(Math.exp(logp)), "of all"], [format(logp, 2), "log"]] })), old);
+      cells: [[share(part), "among the candidates"], [share(Math.exp(logp)), "of all"], [format(logp, 2), "log"]],
+    })), old);
   }
   return { node, draw };
 }
@@ -66,7 +70,8 @@ export function makeNext() {
     const earlier = new Map(before?.next.map(([id, , logp]) => [id, Math.exp(logp)]));
     const full = fullBar(Math.max(...next.map(([, , logp]) => Math.exp(logp))));
     bars.draw(next.map(([id, name, logp]) => ({ name, size: Math.exp(logp) / full,
-      before: earlier.has(id) ? earlier.get(id) / full : undefined, cells: [[share(Math.exp(logp)), "chance"]] })), old);
+      before: earlier.has(id) ? earlier.get(id) / full : undefined, cells: [[share(Math.exp(logp)), "chance"]],
+    })), old);
     scale.textContent = `A full bar is ${full}.`;
   }
   return { node, draw };

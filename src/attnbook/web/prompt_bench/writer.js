@@ -14,7 +14,8 @@ export class Writer {
     this.go = button("Write", () => this.press(), "attn-go");
     this.another = button("With other numbers", () => this.press(1));
     this.ways = select("Each token", WAYS.map(([words]) => words), (n) => this.choose(WAYS[n][1]));
-    this.text = h("p", { className: "attn-continued", tabIndex: 0, role: "group", "aria-label": "What the model wrote" });
+    const look = { className: "attn-continued", tabIndex: 0, role: "group", "aria-label": "What the model wrote" };
+    this.text = h("p", look);
     this.note = h("p", { className: "attn-note", role: "status" });
     this.node = h("div", { className: "attn-write" }, h("p", { className: "attn-legend" }, "Let it write"),
       h("div", { className: "attn-row" }, this.ways.node, this.go, this.another), this.text, this.note);
@@ -88,8 +89,8 @@ export class Writer {
   async ofKernel(asked) {
     return (ids) => new Promise((done) => {
       const missed = () => done({ words: "No model is there to write: load it, or run the cell." });
-      this.asker.send({ write: asked, written: [...ids] }, ({ error, ...told }) => done(error ? { words: `${error}.` } : told),
-        missed);
+      const take = ({ error, ...told }) => done(error ? { words: `${error}.` } : told);
+      this.asker.send({ write: asked, written: [...ids] }, take, missed);
     });
   }
 
