@@ -66,7 +66,6 @@ def asked(task: str, way: str, numbers: list[int]) -> tuple[str, str, str]:
     return f"{question}:", f" {steps(task, numbers)}", f" {sum(numbers)}"
 
 
-@torch.no_grad()
 def run(task: str, way: str, seed: int) -> Iterator[dict]:
     """One way to show sums."""
     torch.set_num_threads(1)
@@ -80,7 +79,8 @@ def run(task: str, way: str, seed: int) -> Iterator[dict]:
         begun, end = tokenizer.encode(shown + question), tokenizer.encode(total)
         middle = tokenizer.encode(middle) if middle else []
         tokens = torch.tensor([[*begun, *middle, *end]])
-        said = lm(tokens)[0, len(begun) - 1 :].argmax(-1)
+        with torch.no_grad():
+            said = lm(tokens)[0, len(begun) - 1 :].argmax(-1)
         fits = said[:-1] == tokens[0, len(begun) :]
         ends = not tokenizer.decode([int(said[-1])]).isdigit()  # no digit more
         right += ends and fits.all().item()
