@@ -33,6 +33,7 @@ from nbformat import NotebookNode
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response, expect
 
+from attnbook import web
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.weights.int8 import load_int8
 from tests.browser.conftest import Faults
@@ -147,7 +148,7 @@ def rebuild(path: Path) -> list[Any]:
 def rebuilt(model: dict[str, Any]) -> Any:
     """Of a class of its own, which has the stored sources and traits and checks nothing. What the
     notebook is older than has the value that it has where nobody gives one."""
-    known = getattr(attnbook.web, notebooks.widget_class(model)).class_own_traits(sync=True)
+    known = getattr(web, notebooks.widget_class(model)).class_own_traits(sync=True)
     younger = {name: known[name].default() for name in known.keys() - model["state"].keys()}
     state = {**own(younger), **model["state"]}
     for buffer in model.get("buffers", []):
