@@ -23,7 +23,7 @@ def test_arrow_keys_turn_pages(page_factory: Callable[..., Page], html: Path) ->
     page.keyboard.press("Shift+ArrowRight")
     page.locator(".prev-next-area a").first.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(300)  # time itself: in it, a page that turned would have come
     assert page.url.endswith("/notation.html")
 
 
