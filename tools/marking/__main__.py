@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 from attnbook.teach import records
 from attnbook.teach.exhibit import clean
@@ -144,8 +145,6 @@ def compared(pairs: Sequence[Pair], known: Reference) -> str:
 
 
 def _link(student: str, known: Reference) -> str:
-    from urllib.parse import quote
-
     name = f"<bdi>{text(student)}</bdi>"
     return f'<a href="{quote(f"{known.name}/{student}.html")}">{name}</a>'
 

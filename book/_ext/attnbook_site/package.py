@@ -144,8 +144,9 @@ def arguments(node: ast.FunctionDef) -> str:
 
 
 def fields(node: ast.ClassDef) -> str:
-    """Of a dataclass, its fields; of another class without `__init__`, nothing."""
-    if not any("dataclass" in ast.unparse(each) for each in node.decorator_list):
+    """Of a dataclass or named tuple, its fields; of another class without `__init__`, nothing."""
+    marks = map(ast.unparse, [*node.decorator_list, *node.bases])
+    if not any("dataclass" in mark or mark == "NamedTuple" for mark in marks):
         return ""
     names = (ast.unparse(part) for part in node.body if isinstance(part, ast.AnnAssign))
     return f"({', '.join(names)})"

@@ -234,7 +234,8 @@ class PromptBench(Widget):
     def _next(self, ids: list[int], n: int, temperature: float, seed: int) -> int:
         """The token that number n of a seed falls on."""
         logits, _ = self._model.step(torch.tensor([ids]), self._model.start())
-        left = Sampling(temperature=temperature)(logits.double(), _none())
+        nothing = torch.zeros(1, 0, dtype=torch.long)  # no filter looks back
+        left = Sampling(temperature=temperature)(logits.double(), nothing)
         return int(draw(left, uniform(torch.tensor([seed]), n)))
 
     def _names(self, ids: list[int]) -> list[str]:
@@ -294,10 +295,6 @@ class PromptBench(Widget):
         label = "share among the candidates" if found else "probability of the next token"
         axis.set_xlabel(label, fontsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-
-
-def _none() -> Tensor:
-    return torch.zeros(1, 0, dtype=torch.long)
 
 
 def _checked(asked: Any) -> dict[str, Any]:
