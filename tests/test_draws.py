@@ -8,12 +8,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbook.model.sampling import GREEDY, PLAIN, Sampling, draw, repetition_penalty, uniform
+from attnbook.model.decoding import beam_search
+from attnbook.model.sampling import (
+    GREEDY,
+    PLAIN,
+    Sampling,
+    draw,
+    repetition_penalty,
+    sample,
+    uniform,
+)
 from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import Vocabulary
 from attnbook.walks import one_draw
 from attnbook.web import DecodingBench, Playground
 from attnbook.weights.int8 import load_int8
-from tests.helpers.engine import LIVE, node
+from tests.helpers.engine import LIVE, RULED, node
 from tests.helpers.tiny_gpt import tiny_gpt
 
 PAGE = {"temperature": "temperature", "top_k": "topK", "top_p": "topP", "min_p": "minP"}
@@ -131,3 +141,41 @@ def test_sampling_walk_playground_and_bench_draw_one_token(seed: int) -> None:
             walk = one_draw(MODEL, TOKENIZER, TEXT, how, number=number, shown=7)
             name = TOKENIZER.decode([first]).replace(" ", "␣").replace("\n", "↵")
             assert f"The next token is [“{name}”](drawn)." in walk.steps[-1]["caption"]
+
+
+def test_the_benchs_other_rules_write_what_the_package_writes() -> None:
+    """Typical sampling, the repetition penalty, and beams, on a model that knows the last token."""
+    vocab = Vocabulary("abcdefgh")
+    chosen = torch.Generator().manual_seed(4)
+    table = 2 * torch.randn(len(vocab), len(vocab), generator=chosen, dtype=torch.double)
+    table[:, [vocab.pad, vocab.bos]] = -1e9  # the package never draws them
+
+    def step(tokens: Tensor, state: None) -> tuple[Tensor, None]:
+        return table[tokens[:, -1]], state
+
+    begin, most, at, end = [3, 5, 3], 12, 0, vocab.eos
+    start = torch.tensor([begin])
+    cases, wanted = [], []
+    for seed in range(20):
+        for rule in ({"typical": 0.6}, {"typical": 0.9}, {"penalty": 1.7}, {"penalty": 4}):
+            how = Sampling(
+                typical=rule.get("typical", 1), repetition_penalty=rule.get("penalty", 1)
+            )
+            cases.append({"ids": begin, "most": most, "end": end, "seed": seed, "at": at} | rule)
+            wrote = sample(step, None, start, most, vocab, how=how, seed=[seed])
+            wanted.append((wrote.tokens[0].tolist(), wrote.logp.sum().item()))
+    for n in range(48):
+        power, beam, last = (0.0, 0.6, 1.0)[n % 3], (1, 2, 4)[n // 3 % 3], 3 + n % 8
+        best = beam_search(
+            step, None, torch.tensor([[last]]), most, vocab, beam=beam, length_penalty=power
+        )
+        cases.append({"ids": [last], "most": most, "end": end, "beam": beam, "power": power})
+        row = best.tokens[0].tolist()
+        wanted.append((row[: row.index(end) + 1] if end in row else row, best.scores.item()))
+    shown = node("", RULED, scores=table.tolist(), cases=cases)
+    for told, (row, total) in zip(shown, wanted, strict=True):
+        assert told["row"] == told["heard"] == row
+        assert told["sum"] == pytest.approx(total, abs=1e-4)
+    assert len({tuple(row) for row, _ in wanted}) > 40
+    assert sum(row[-1] == end for row, _ in wanted[80:]) > 4
+    assert len({tuple(row) for row, _ in wanted[80:]}) > 8

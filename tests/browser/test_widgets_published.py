@@ -3,6 +3,7 @@ package, kept by the browser, mended where it arrives damaged. The model is a sm
 
 import json
 from collections.abc import Callable
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, Route, expect
 
-from attnbook.model.sampling import uniform
+from attnbook.model.decoding import beam_search
+from attnbook.model.sampling import Sampling, draw, uniform
 from attnbook.web import DecodingBench, format_number
 from tests.browser.widget_pages import serious, settle, until, visible, widget
 from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
@@ -118,6 +120,62 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     before = count()
     page.wait_for_timeout(200)  # time itself: what would be written in it
     assert count() == before  # it has stopped
+
+
+@torch.no_grad()
+def drawn(model: Any, ids: list[int], how: Sampling, seed: int) -> tuple[list[int], float, float]:
+    """40 tokens behind ids, their log-probability, and how near a number came to a border."""
+    read, total, nearest = list(ids), 0.0, 1.0
+    while len(read) < len(ids) + 40 and read[-1] != model.vocab.eos:
+        u = scores(model, read)
+        number = uniform(torch.tensor([seed]), len(read) - len(ids))
+        left = how(u[None], torch.tensor([read]))[0]
+        ends = left.sort(descending=True).values.softmax(-1).cumsum(-1)
+        nearest = min(nearest, (ends - number).abs().min().item())
+        read.append(int(draw(left[None], number)))
+        total += u.log_softmax(-1)[read[-1]].item()
+    return read[len(ids) :], total, nearest
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_other_rules_write_behind_the_text(
+    open_page: Callable[..., Page], known: Any, n: int
+) -> None:
+    """Held to the package; the text above stays, and with another text the old one goes."""
+    _, model, tokenizer = known
+    ids, end = tokenizer.encode(OWN), model.vocab.eos
+    if n < 2:
+        how = (Sampling(typical=0.9), Sampling(repetition_penalty=1.3))[n]
+        tried = [(seed, *drawn(model, ids, how, seed)) for seed in range(20)]
+        seed, row, total, _ = max(tried, key=lambda one: one[3])  # where 16 bits decide nothing
+    else:
+        start, seed = torch.tensor([ids]), 0
+        best = beam_search(
+            model.step, model.start(), start, 40, model.vocab, beam=4, length_penalty=n - 2.0
+        )
+        row, total = best.tokens[0].tolist(), best.scores.item()
+        row = row[: row.index(end) + 1] if end in row else row
+    page = open_page(f"#w.bench=seed:{seed}")
+    view = widget(page, 0)
+    loaded(view)
+    begun(view, OWN)
+    rules = view.get_by_label("Another rule")
+    rules.select_option(index=n)
+    view.get_by_role("button", name="Write by this rule").click()
+    note = view.locator(".attn-own .attn-continued + [role=status]")
+    expect(note).to_contain_text("bits a token by the model", timeout=60_000)
+    told = note.inner_text()
+    assert told.startswith(f"{len(row)} tokens, ") and ("end token" in told) == (row[-1] == end)
+    bits = float(told.split(" tokens, ")[1].split()[0])
+    assert bits == pytest.approx(-total / len(row) / log(2), abs=0.02)
+    out = view.get_by_label("What the other rule wrote")
+    assert (out.text_content() or "").startswith(tokenizer.decode(row[:8]).split("\ufffd")[0])
+    assert page.locator(".attn-text .attn-tok:not(.attn-next)").count() == len(ids)
+    assert serious(page) == []
+    rules.select_option(index=(n + 1) % 4)
+    expect(note).to_have_text("It goes on behind the text above, which stays as it is.")
+    view.get_by_role("button", name="Take it").click()
+    expect(out).to_be_hidden()
 
 
 def test_a_second_visit_fetches_nothing_and_needs_no_network(

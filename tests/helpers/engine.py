@@ -25,6 +25,21 @@ const place = told([], Float32Array.from(logp));
 const shown = cases.map(({ filters, seed }) => prospect(place, sizes, filters, seed, 0));
 console.log(JSON.stringify(shown));
 """
+# What the bench's other rules write; the model's scores are those of the last token, in a table.
+RULED = """
+import { readFileSync } from "node:fs";
+import { beams, draws } from "ENGINE/../decoding_bench/rules.js";
+import { inOrder } from "ENGINE/sampling.js";
+const { scores, cases } = JSON.parse(readFileSync(0, "utf8"));
+const next = async (ids) => inOrder(Float64Array.from(scores[ids.at(-1)]));
+const shown = [];
+for (const { ids, ...how } of cases) {
+  let heard = [];
+  const found = await (how.beam ? beams : draws)(next, ids, how, (row) => (heard = row));
+  shown.push({ ...found, heard });
+}
+console.log(JSON.stringify(shown));
+"""
 RUN = """
 import { readFileSync } from "node:fs";
 import { openBert } from "ENGINE/bert.js";

@@ -8,8 +8,9 @@ const WORDS = {
   runs: "The model runs in this page: no text ends where nothing is stored.",
 };
 
-// `begin` gets the text that the reader begins with, `write` is called when the reader lets the model write or stop.
-export function makeOwn({ site, language, begin, write }) {
+// `begin` gets the text that the reader begins with, `write` is called when the reader lets the model write or stop;
+// `other` stands below.
+export function makeOwn({ site, language, begin, write, other }) {
   const loader = makeLoader({ site, language, ...WORDS });
   const text = h("textarea", { rows: 2, maxLength: LETTERS, spellcheck: false, "aria-label": "Your beginning",
     onkeydown: (event) => {
@@ -19,7 +20,7 @@ export function makeOwn({ site, language, begin, write }) {
     } });
   const go = button("Write", write, "attn-go");
   const acts = h("div", { className: "attn-row attn-act" }, button("Begin with this", () => begin(text.value)), go);
-  const own = h("div", {}, text, acts), node = h("div", { className: "attn-own" }, loader.row, own, loader.words);
+  const own = h("div", {}, text, acts, other), node = h("div", { className: "attn-own" }, loader.row, own, loader.words);
 
   function draw(writing) {
     own.hidden = loader.draw() !== "ready";

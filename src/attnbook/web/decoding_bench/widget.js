@@ -1,5 +1,6 @@
 // DecodingBench: a real model's distributions, a tree of them. Filters cut, a number draws, the reader goes on.
 import { Answers } from "./answers.js";
+import { Other } from "./other.js";
 import { makeOwn } from "./own.js";
 import { branches, nearest, prospect, unpack } from "./tree.js";
 import { makeLines } from "./view.js";
@@ -80,13 +81,14 @@ class DecodingBench {
   makeOwn(site) {
     this.language = site && language(site);
     const begin = (text) => this.begin(text), write = () => this.writer.press();
-    return makeOwn({ site, language: this.language, begin, write });
+    this.other = new Other(this);
+    return makeOwn({ site, language: this.language, begin, write, other: this.other.node });
   }
   // The model's stage has changed: when it is there, it answers for this text.
   async hearModel() {
     const { stage, told } = this.language;
     if (stage === "loading") return this.own.draw();
-    if (stage === "failed") this.answers.begin(undefined, []), this.writer.halt();
+    if (stage === "failed") this.answers.begin(undefined, []), this.writer.halt(), this.other.stop();
     if (stage === "ready" && !this.answers.language) {
       const wrong = this.tree.ids.find((id) => this.names[id] !== told.names[id]);
       if (wrong !== undefined || told.names.length !== this.sizes.vocab) {
@@ -174,6 +176,7 @@ class DecodingBench {
     else this.view = null;
     this.panel.replaceChildren(...(place ? [] : this.panelLines()));
     this.own?.draw(this.writer.busy);
+    this.other?.draw();
     this.writer.goOn();
   }
   drawPlace(place) {
@@ -233,6 +236,7 @@ function render({ model, el }) {
   return () => {
     unwatch?.();
     bench.writer.halt();
+    bench.other?.stop();
     bench.answers.stop();
     stop();
   };

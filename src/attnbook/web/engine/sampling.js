@@ -21,11 +21,11 @@ export function ranked(logits) {
   return order;
 }
 
-// log softmax of scores in falling order, and the ids in this order.
+// log softmax of scores in falling order, the ids in this order, and the logarithm `whole` that was taken away.
 export function inOrder(logits) {
   const order = ranked(logits), most = logits[order[0]];
   const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
-  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum) };
+  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum), whole: most + sum };
 }
 
 // What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums
