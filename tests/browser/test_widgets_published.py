@@ -2,9 +2,11 @@
 package, kept by the browser, mended where it arrives damaged. The model is a small random one."""
 
 import json
+import re
 from collections.abc import Callable
 from math import log
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,10 +17,22 @@ from attnbook.model.decoding import beam_search
 from attnbook.model.sampling import Sampling, draw, uniform
 from attnbook.web import DecodingBench, format_number
 from tests.browser.widget_pages import serious, settle, until, visible, widget
+from tests.helpers.repeats import repeats
 from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 
 PART = 40_000
 OWN = "It's in 1812 the end, and they"
+OVER = re.compile("The text ends here|reads no more tokens")
+# Presses Stop once so many tokens stand there, if writing has not ended by itself before.
+WRITTEN = """(wanted) => {
+    const button = document.querySelector(".attn-own .attn-go");
+    const bench = document.querySelector(".attn-bench");
+    const count = bench.querySelectorAll(".attn-text .attn-tok:not(.attn-next)").length;
+    const over = count >= wanted || /text ends here|no more tokens/.test(bench.innerText);
+    if (button.textContent !== "Stop") return over;
+    if (count >= wanted) button.click();
+    return false;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +190,27 @@ def test_other_rules_write_behind_the_text(
     expect(note).to_have_text("It goes on behind the text above, which stays as it is.")
     view.get_by_role("button", name="Take it").click()
     expect(out).to_be_hidden()
+
+
+@pytest.mark.parametrize("part", repeats(*range(5)))
+def test_many_texts_by_random_presses(open_page: Callable[..., Page], part: int) -> None:
+    """Ten texts of 60 tokens under changing methods: none ends but by the end token or its room."""
+    page = open_page()
+    view, chance = widget(page, 0), Random(part)
+    loaded(view)
+    methods = view.locator(".attn-methods button")
+    count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
+    for text in range(10):
+        begun(view, " ".join(chance.sample(OWN.split(), 1 + text % 5)))
+        start = count()
+        while count() - start < 60 and not OVER.search(view.inner_text()):
+            methods.nth(chance.randrange(methods.count())).click()
+            before = count()
+            view.get_by_role("button", name="Write", exact=True).click()
+            page.wait_for_function(WRITTEN, arg=before + 1 + chance.randrange(30))
+        place = view.locator(".attn-take:visible").first
+        expect(place.or_(view.get_by_text(OVER))).to_be_visible()
+        assert "not stored" not in view.inner_text()
 
 
 def test_a_second_visit_fetches_nothing_and_needs_no_network(
