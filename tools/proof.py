@@ -125,15 +125,16 @@ def runs(stored: Stored) -> str:
     for name in names():
         command = f"`make bench NAME={name}`"
         if name not in stored:
-            lines.append((command, first(name), "not measured on this machine", "", ""))
+            lines.append((command, first(name), "not measured on this machine", ""))
             continue
         found = stored[name]
-        made = f"{found['machine']}; Python {found['python']}, torch {found['torch']}"
+        made = f"{found['date']}: {found['machine']}; Python {found['python']}, "
+        made += f"torch {found['torch']}"
         why = f" ({found['why']})" if found["why"] else ""
         lines.append(
-            (command, first(name) + why, found["date"], made, short(found["beside"])),
+            (command, first(name) + why, made, short(found["beside"])),
         )
-    return table(("command", "what it measures", "date", "machine", "beside"), lines)
+    return table(("command", "what it measures", "when and where", "beside"), lines)
 
 
 def first(name: str) -> str:
