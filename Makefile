@@ -51,8 +51,8 @@ text: .venv/.test  ## pair the chapters with .text/*.md for editing; the newer s
 assignments: .venv/.test  ## make the students' notebooks of the solutions
 	@$(PY) -m tools.assignments
 
-grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1 FLAGS=
-	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(BOOK_PRIVATE:%=--solutions %/book/solutions) $(FLAGS)
+grade: .venv/.test  ## grade a folder of notebooks into graded/: SUBMISSIONS=folder ASSIGNMENT=a1 PART=2/4 FLAGS=
+	@$(PY) -m attnbook.teach.grade $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) $(BOOK_PRIVATE:%=--solutions %/book/solutions) $(PART:%=--part %) $(FLAGS)
 
 marks: .venv/.test  ## points for everyone in a ROSTER=file.csv: SUBMISSIONS=folder ASSIGNMENT=a1 DEADLINE="2026-11-20 23:59" PENALTY="10% a day"
 	@$(PY) -m tools.marking $(or $(ASSIGNMENT),a1) $(SUBMISSIONS) --roster $(ROSTER) $(if $(DEADLINE),--deadline "$(DEADLINE)") $(if $(PENALTY),--penalty "$(PENALTY)") $(FLAGS)
@@ -69,8 +69,8 @@ house: .venv/.book  ## print the package's rooms, floor by floor, and the import
 widgets: .venv/.test node_modules/.package-lock.json  ## bundle what pages run, and refresh the copies stored in the notebooks
 	@node tools/bundle.mjs && $(PY) -m tools.chapters widgets
 
-experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them
-	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(patsubst %.csv,%.py,$(wildcard book/experiments/*.csv))); do $(PY) $$f; done
+experiments: .venv/.test  ## run the long experiments and store their tables: NAME=..., or all of them; PART=2/4 makes a part of the runs
+	@set -e; for f in $(or $(NAME:%=book/experiments/%.py),$(patsubst %.csv,%.py,$(wildcard book/experiments/*.csv))); do ATTNBOOK_PART=$(PART) $(PY) $$f; done
 
 bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half an hour on one core
 	@$(PY) -m tools.bert
@@ -111,8 +111,8 @@ lint: .venv/.test  ## check style, types and notebooks, without running anything
 format: .venv/.test  ## put the code into one style
 	@ruff check --fix && ruff format
 
-bench: .venv/.test node_modules/.package-lock.json  ## measure: NAME=chapters, or every benchmark
-	@set -e; for f in $(or $(NAME:%=benchmarks/%.py),$(wildcard benchmarks/[a-z]*.py)); do PYTHONPATH=. $(PY) $$f; done
+bench: .venv/.test node_modules/.package-lock.json  ## measure, and write the book's page of ratios and sizes: NAME=chapters, or every benchmark
+	@$(PY) -m tools.proof $(NAME)
 
 lock: .venv/.test  ## resolve all dependencies anew and rewrite requirements.txt
 	@$(PY) -m tools.lock

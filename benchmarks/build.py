@@ -1,6 +1,6 @@
 """Build time of the site: from scratch, and after one chapter changed (budget 20 s).
 
-python -m benchmarks.build    (needs the set-up of `make book`)
+make bench NAME=build    (needs the set-up of `make book`)
 """
 
 import contextlib
@@ -11,7 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import _stored
 from tests.helpers.minibook import ROOT, build_book
+
+SECONDS = 20
 
 
 def seconds(target: Path) -> float:
@@ -37,12 +40,18 @@ def touched(path: Path) -> Iterator[None]:
 def main() -> None:
     chapters = sorted((ROOT / "book").glob("[0-9]*.ipynb"))
     with tempfile.TemporaryDirectory() as folder:
-        print(f"from nothing           {seconds(Path(folder)):6.1f} s, {len(chapters)} chapter(s)")
+        print(f"from nothing           {(whole := seconds(Path(folder))):6.1f} s")
         with touched(chapters[0]):
-            print(f"one chapter changed    {seconds(Path(folder)):6.1f} s")
-        print(f"nothing changed        {seconds(Path(folder)):6.1f} s")
+            print(f"one chapter changed    {(changed := seconds(Path(folder))):6.1f} s")
+        print(f"nothing changed        {(same := seconds(Path(folder))):6.1f} s")
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
     print(f"load average while measuring: {load}")
+    rows = [
+        _stored.budget("building the site from nothing", "s", [whole]),
+        _stored.budget("building it after one chapter changed", "s", [changed], SECONDS),
+        _stored.budget("building it after nothing changed", "s", [same]),
+    ]
+    _stored.finish(__file__, rows)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ Nothing is stored. A story whose evidence has a page of its own may take half th
 usage: make bench NAME=chapters
 """
 
-import sys
 import time
 
+from benchmarks import _stored
 from tools import chapters, notebooks
 
 SECONDS, STORY_SECONDS, MEGABYTES = 120, 60, 1500
 
 
 def main() -> None:
-    total, over = 0.0, []
+    total, over, rows = 0.0, [], []
     for path in filter(notebooks.is_chapter, notebooks.every()):
         start = time.perf_counter()
         _, megabytes = chapters.execute(notebooks.read(path), path)
@@ -25,10 +25,13 @@ def main() -> None:
         print(
             f"{path.stem}: {seconds:.1f} s ({shares[0]:.0%}), {megabytes:.0f} MB ({shares[1]:.0%})"
         )
+        most = STORY_SECONDS if divided else SECONDS
+        rows.append(_stored.budget(f"running {path.stem}: time", "s", [seconds], most))
+        rows.append(_stored.budget(f"running {path.stem}: memory", "MB", [megabytes], MEGABYTES))
         if max(shares) > 1:
             over.append(path.stem)
     print(f"all pages: {total:.0f} s; over budget: {', '.join(over) or 'none'}")
-    sys.exit(bool(over))
+    _stored.finish(__file__, rows)
 
 
 if __name__ == "__main__":

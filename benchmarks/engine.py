@@ -1,6 +1,6 @@
 """Latency of the engine in the page, and whether it blocks the page.
 
-python -m benchmarks.engine    (needs the set-up of `make test` and the package's weights)
+make bench NAME=engine    (needs the set-up of `make test` and the package's weights)
 Budgets: 400 ms from navigation to the first answer, 100 ms from a click to its answer, no task of
 more than 50 ms on the page's own thread while one types. A GPT: 300 ms from the page's load to the
 first token, 60 tokens a second, no frame of more than 50 ms while it writes.
@@ -15,6 +15,7 @@ import nbformat
 from playwright.sync_api import Browser, Page
 
 from attnbook.web import MaskedWords, Playground
+from benchmarks import _stored
 from benchmarks._chromium import chromium, serve
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
@@ -160,6 +161,17 @@ def main() -> None:
             )
             print(f"writing: {spread([*rates], 'tokens a second')}")
             print(f"longest time between frames: {spread([*frames])}")
+    rows = [
+        _stored.budget("masked words: first answer after navigation", "ms", firsts, 400),
+        _stored.budget("masked words: answer after a press", "ms", presses, 100),
+        _stored.budget(
+            "masked words: longest task while typing", "ms", [max(tasks, default=0.0)], 50
+        ),
+        _stored.budget("the playground: first token after the page's load", "ms", after, 300),
+        _stored.budget("the playground: writing", "tokens/s", rates, 60, more=True),
+        _stored.budget("the playground: longest time between frames", "ms", [max(frames)], 50),
+    ]
+    _stored.finish(__file__, rows)
 
 
 if __name__ == "__main__":

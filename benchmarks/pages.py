@@ -1,6 +1,6 @@
 """Bytes that the first load of each page fetches: text compressed by gzip, fonts as they are.
 
-python -m benchmarks.pages [HTML_FOLDER]    (needs a built site and Chromium; budget 350 kB a page)
+make bench NAME=pages    (needs a built site and Chromium; budget 350 kB a page)
 """
 
 import gzip
@@ -10,12 +10,14 @@ from pathlib import Path
 
 from playwright.sync_api import Response
 
+from benchmarks import _stored
 from benchmarks._chromium import chromium, serve
 
-BUDGET = 350
+BUDGET, NOTEBOOK = 350, 600
 
 
 def main(html: Path) -> None:
+    totals: dict[str, float] = {}
     names = [p.relative_to(html).as_posix() for p in sorted(html.glob("book/**/*.html"))]
     print(f"{'page':<28}{'all':>6}" + "".join(f"{k:>12}" for k in KINDS) + "   kB, pictures aside")
     with serve(html) as address, chromium() as browser:
@@ -33,9 +35,28 @@ def main(html: Path) -> None:
                     body = response.body()
                     weights[kind] += len(body if kind == "font" else gzip.compress(body, 6))
             context.close()
-            total = weights.total() / 1000
+            totals[name] = total = weights.total() / 1000
             parts = "".join(f"{weights[kind] / 1000:12.0f}" for kind in KINDS)
             print(f"{name:<28}{total:6.0f}{parts}" + ("   above budget" if total > BUDGET else ""))
+    heaviest = max(totals, key=totals.__getitem__)
+    files = [path for path in html.rglob("*") if path.is_file() and "model" not in path.parts]
+    stored = max((path.stat().st_size, path.stem) for path in Path("book").glob("*.ipynb"))
+    rows = [
+        _stored.budget("first load of a page, over pages", "kB", [*totals.values()]),
+        _stored.budget(
+            f"first load of the heaviest page, {Path(heaviest).stem}",
+            "kB",
+            [totals[heaviest]],
+            BUDGET,
+        ),
+        _stored.budget(
+            "all files of the site without SmolLM2",
+            "MB",
+            [sum(path.stat().st_size for path in files) / 1e6],
+        ),
+        _stored.budget(f"the largest notebook, {stored[1]}", "kB", [stored[0] / 1000], NOTEBOOK),
+    ]
+    _stored.finish(__file__, rows)
 
 
 KINDS = ("document", "stylesheet", "script", "font")

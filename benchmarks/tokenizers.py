@@ -1,6 +1,6 @@
 """From a keystroke to the new picture of the bench for tokenizers.
 
-python -m benchmarks.tokenizers    (needs the set-up of `make test`)
+make bench NAME=tokenizers    (needs the set-up of `make test`)
 Budget: 50 ms at 10,000 characters, in each half; 100,000 characters stay live.
 """
 
@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 
 from attnbook.web import TokenizerBench
 from attnbook.weights.vocabularies import FOLDER, VOCABULARIES
+from benchmarks import _stored
 from benchmarks._chromium import chromium
 from tests.browser.widget_pages import render
 
@@ -29,6 +30,7 @@ TYPE = """async ([letters, what]) => {
   }
   return times;
 }"""
+BUDGET = 50
 SUMS = {"learn": ".attn-pieces + .attn-note", "cut": ".attn-lane b:last-child"}
 
 
@@ -55,11 +57,16 @@ def main() -> None:
             file = base64.b64encode((FOLDER / f"{name}.safetensors").read_bytes()).decode()
             page.evaluate("([n, t]) => model.message({ weights: n }, [bytes(t)])", [name, file])
         page.locator(".attn-words button").wait_for()
+        rows = []
         for size in (10_000, 100_000):
             for view in SUMS:
                 times = keystrokes(page, size, view)
                 middle, most = (f"{x:.0f} ms" for x in (statistics.median(times), max(times)))
                 print(f"{size:,} characters, {view}: {middle} a keystroke, {most} at most")
+                what = f"the bench for tokenizers: a keystroke, {size:,} characters, {view}"
+                bar = BUDGET if size <= 10_000 else None
+                rows.append(_stored.budget(what, "ms", times, bar))
+    _stored.finish(__file__, rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time until a page's first widget is drawn, and of a redraw while dragging over a map.
 
-python -m benchmarks.widgets    (needs a built site and the set-up of `make test`)
+make bench NAME=widgets    (needs a built site and the set-up of `make test`)
 Budgets: 0.5 s from navigation to the first widget, 16 ms a redraw of 64 x 64.
 """
 
@@ -16,8 +16,11 @@ import numpy as np
 from playwright.sync_api import Browser
 
 from attnbook.web import AttentionHeatmap
+from benchmarks import _stored
 from benchmarks._chromium import chromium, serve
 from tests.helpers.minibook import ROOT, build_book, notebook_of, write_mini_book
+
+FIRST, REDRAW = 0.5, 16
 
 # Notes the time since navigation of the frame after the first widget was drawn.
 FIRST_DRAWN = """new MutationObserver((_, watch) => {
@@ -105,9 +108,11 @@ def main() -> None:
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout
         with serve(ROOT / "_build/html") as site:
+            firsts = []
             chapters = [f"book/{file.stem}.html" for file in sorted(ROOT.glob("book/[0-9]*.ipynb"))]
             for path in ("book/index.html", *chapters):
                 runs = [first_widget(browser, f"{site}/{path}") for _ in range(5)]
+                firsts.append(statistics.median(runs))
                 shown = ", ".join(f"{run:.2f}" for run in sorted(runs))
                 print(f"{path}: first widget after {statistics.median(runs):.2f} s ({shown})")
         with serve(folder / "_build/html") as mini:
@@ -117,6 +122,11 @@ def main() -> None:
                 f"64 x 64: a redraw while dragging takes {statistics.median(costs):.1f} ms "
                 f"(one in ten above {tenth:.1f}, {len(costs)} moves)"
             )
+    rows = [
+        _stored.budget("a page's first widget, over pages", "s", firsts, FIRST),
+        _stored.budget("a map of 64 x 64: a redraw while dragging", "ms", costs, REDRAW),
+    ]
+    _stored.finish(__file__, rows)
 
 
 if __name__ == "__main__":

@@ -565,6 +565,34 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):
     assert points == {"ada": MOST, "bob": MOST - WORTH, "eve": MOST}
 
 
+def test_parts_of_two_processes_make_the_marks_of_one(tmp_path):
+    """As two jobs of an array do, in one folder: the run without a part writes the tables."""
+    arguments = hand_in(tmp_path, "ada", "bob", "eve", "sue")
+    (tmp_path / "handed-in" / "bob.ipynb").write_text(json.dumps(notebook(**{TASK: WRONG})))
+    (tmp_path / "handed-in" / "sue.ipynb").write_text(json.dumps(notebook(**{TASK: ""})))
+    run = [sys.executable, "-m", "attnbook.teach.grade", *arguments, "--jobs=1"]
+    parts = [
+        subprocess.Popen([*run, f"--part={part}"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        for part in ("1/2", "2/2")
+    ]
+    said = [part.communicate()[0] for part in parts]
+    assert [part.returncode for part in parts] == [0, 0]
+    assert all(f"2 students of this part: {tmp_path / 'a1'}" in each for each in said)
+    assert not (tmp_path / "a1.csv").exists() and not (tmp_path / "a1.html").exists()
+
+    whole = subprocess.run(run, stdout=subprocess.PIPE, text=True, cwd=ROOT, check=True).stdout
+    assert "4 were graded before" in whole and "(" not in whole.split("graded before")[1]
+    together = rows(tmp_path)
+    alone = [*arguments[:-2], f"--out={tmp_path / 'alone'}", arguments[-1]]
+    grade.main([*alone, "--jobs=1"])
+    for row in (one := rows(tmp_path / "alone")).values():
+        row["seconds"] = together[row["student"]]["seconds"]
+    assert together == one and {row["points"] for row in one.values()} == {
+        str(MOST),
+        str(MOST - WORTH),
+    }
+
+
 def test_the_checks_also_judge_functions_of_this_process(capsys):
     """As in a notebook: with the same words as from the other process."""
     with pytest.raises(AnswerError) as here:

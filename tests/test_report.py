@@ -608,16 +608,23 @@ def test_other_limits_files_and_checks_make_other_results(tmp_path, monkeypatch)
     path = tmp_path / "a1.ipynb"
     path.write_text("")
     monkeypatch.setattr(records, "PACKAGE", tmp_path)
-    first = records.digest(60.0, "", path)
-    assert first == records.digest(60.0, "", path)
-    assert first not in (records.digest(6.0, "", path), records.digest(60.0, "a1.ipynb", path))
+
+    def digest(seconds: float = 60.0, note: str = "") -> str:
+        return records.digest((seconds, records.package()), note, path)
+
+    first = digest()
+    assert first == digest()
+    assert first not in (digest(6.0), digest(note="a1.ipynb"))
     (tmp_path / "teach").mkdir()
     for file in ("attention.py", "teach/a1.py"):
         (tmp_path / file).write_text("")
-        before, first = first, records.digest(60.0, "", path)
+        before, first = first, digest()
         assert first != before
     monkeypatch.setattr(records.torch, "__version__", "another")
-    assert records.digest(60.0, "", path) != first
+    before, first = first, digest()
+    assert first != before
+    path.write_text("other")
+    assert digest() != first
 
 
 def ends(then: BaseException | Graded) -> Iterator[Graded]:

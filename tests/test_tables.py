@@ -1,5 +1,7 @@
 import importlib
 import inspect
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,6 +61,54 @@ def test_an_interrupted_experiment_goes_on_and_the_old_table_stays_until_then(fo
     experiment(run).store()
     assert made == [*((32, 0), (32, 1), (32, 2)), *((64, 0), (64, 0), (64, 1), (64, 2))]
     assert len(tables.load("widths")) == 12
+
+
+def test_parts_of_two_processes_make_the_table_of_one(folder):
+    helper = ROOT / "tests" / "helpers" / "table_in_parts.py"
+    command = [sys.executable, str(helper), str(folder)]
+    parts = [
+        subprocess.Popen(command, env={**os.environ, "ATTNBOOK_PART": part})
+        for part in ("1/2", "2/2")
+    ]
+    assert [each.wait() for each in parts] == [0, 0]
+    kept = {path.name: path.read_text().count("\n") - 1 for path in folder.glob("*.partial")}
+    assert kept == {"widths.csv.1-of-2.partial": 3, "widths.csv.2-of-2.partial": 3}
+    assert not (folder / "widths.csv").exists()
+
+    one = folder / "one"
+    one.mkdir()
+    for where in (folder, one):
+        subprocess.run([*command[:2], str(where)], check=True)
+    together, alone = ((where / "widths.csv").read_text() for where in (folder, one))
+    assert bare(together) == bare(alone) and "64,2,2,0.46" in together
+    assert not list(folder.glob("*.partial"))
+    assert (folder / "made").read_text().split() == ["run"] * 6  # each run once
+
+
+def bare(table: str) -> list[str]:
+    """A table without the time that it took."""
+    return [line for line in table.splitlines() if not line.startswith("# finished")]
+
+
+def test_a_part_that_was_killed_is_finished_by_the_run_of_all(folder):
+    experiment().store("1/3")
+    with pytest.raises(ZeroDivisionError):
+        experiment(lambda width, seed: learn(width, seed) if width < 64 else 1 / 0).store("2/3")
+    made = []
+
+    def run(**setting):
+        made.append(tuple(setting.values()))
+        return learn(**setting)
+
+    experiment(run).store()
+    assert made == [(32, 2), (64, 1), (64, 2)]
+    assert len(tables.load("widths")) == 12
+
+
+@pytest.mark.parametrize("part", ["3/2", "0/2", "2", "a/b", "1/2/3", "-1/2"])
+def test_a_part_that_is_none_is_refused(folder, part):
+    with pytest.raises(ValueError, match="part must be K/N with K in 1"):
+        experiment().store(part)
 
 
 def test_columns_may_have_any_name(folder):

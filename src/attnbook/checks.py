@@ -172,6 +172,18 @@ def check_text(**values: Any) -> None:
             raise ValueError(f"{name} must be a string, got {_short(value)}")
 
 
+def part(text: str) -> slice:
+    """The K-th of every N things, as a slice, of "K/N": each job of an array does its own.
+
+    Raises:
+        ValueError: unless K is a whole number in 1 .. N.
+    """
+    k, _, n = text.partition("/")
+    if not (k.isdecimal() and n.isdecimal() and 1 <= int(k) <= int(n)):
+        raise ValueError(f"part must be K/N with K in 1..N, as 2/4, got {text!r}")
+    return slice(int(k) - 1, None, int(n))
+
+
 def _is_number(value: Any) -> bool:
     kinds = (Real, torch.SymInt, torch.SymFloat)
     return isinstance(value, kinds) and not isinstance(value, bool)

@@ -4,6 +4,7 @@ import csv
 import inspect
 import json
 import math
+import os
 import platform
 import re
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from attnbook import checks
 from attnbook.files import atomic
 
 PACKAGES = ("attnbook", "torch", "numpy")
@@ -85,8 +87,12 @@ class Experiment:
         if not names or len({*map(_key, self.settings)}) < len(self.settings):
             raise ValueError(f"settings must be one a run, each its own, got {len(self.settings)}")
 
-    def store(self) -> Path:
+    def store(self, part: str = "") -> Path:
         """Make the runs that are missing, and store the table.
+
+        Args:
+            part: as "2/4": make the second of every four runs alone, and store no table: `store`
+                without a part does, with the runs of all parts. By default the variable `ATTNBOOK_PART`.
 
         Each run's rows are kept in `<name>.csv.partial` as soon as it ends: an interrupted
         experiment goes on there, and the old table stays until the new one is whole. The first
@@ -98,10 +104,11 @@ class Experiment:
                 was made by another version of the script, of what it imports from its folder, or
                 of torch.
         """
-        path = folder() / f"{self.name}.csv"
-        partial = path.with_name(path.name + ".partial")
-        made, done, seconds = self._kept(partial)
-        for setting in self.settings:
+        path, part = folder() / f"{self.name}.csv", part or os.environ.get("ATTNBOOK_PART", "")
+        own = f".{part.replace('/', '-of-')}" if part else ""
+        partial = path.with_name(f"{path.name}{own}.partial")
+        made, done, seconds = self._kept(partial, path)
+        for setting in self.settings[checks.part(part or "1/1")]:
             if _key(setting) in done:
                 continue
             start = time.perf_counter()
@@ -118,6 +125,8 @@ class Experiment:
             done[_key(setting)] = rows
             seconds += took
             print(self.name, *setting.values(), f"{took:.0f} s", flush=True)
+        if part:
+            return partial
         seeds = dict.fromkeys(str(setting.get("seed", "none")) for setting in self.settings)
         head = [
             f"command: make experiments NAME={self.name}",
@@ -135,29 +144,30 @@ class Experiment:
             writer.writeheader()
             for setting in self.settings:
                 writer.writerows(done[_key(setting)])
-        partial.unlink()
+        for file in _partials(path):
+            file.unlink()
         return path
 
-    def _kept(self, partial: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], list], float]:
+    def _kept(
+        self, partial: Path, path: Path
+    ) -> tuple[dict[str, Any], dict[tuple[str, ...], list], float]:
         """What made an interrupted experiment's runs, they themselves by settings, and seconds."""
         script = Path(inspect.getfile(self.run))
-        made: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
-        lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
-        ended = [line for line in lines if line.endswith("\n")]  # a run half written is cut
-        if ended:
-            first = json.loads(ended[0])
-            if {**first, **made} != first:
-                raise ValueError(f"{partial.name} must be of this code: remove it, or undo changes")
-            made = first
-        else:
-            changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
-            made["commit"] = (_git("log", "-1", "--format=%h") or "none") + changed
-            ended = [json.dumps(made) + "\n"]
-        partial.write_text("".join(ended), "utf8")
-        done, seconds = {}, 0.0
-        for rows, took in map(json.loads, ended[1:]):
-            done[tuple(str(rows[0][name]) for name in self.settings[0])] = rows
-            seconds += took
+        now: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
+        made, done, seconds = {}, {}, 0.0
+        for file in {partial: None, **dict.fromkeys(_partials(path))}:  # its own comes first
+            ended = _ended(file)
+            if not ended and file != partial:
+                continue  # of another part, which has just begun
+            made = made or (json.loads(ended[0]) if ended else {**now, "commit": _commit(script)})
+            first = json.loads(ended[0]) if ended else made
+            if {**first, **now} != first:
+                raise ValueError(f"{file.name} must be of this code: remove it, or undo changes")
+            if file == partial:
+                file.write_text("".join(ended or [json.dumps(made) + "\n"]), "utf8")
+            for rows, took in map(json.loads, ended[1:]):
+                done[tuple(str(rows[0][name]) for name in self.settings[0])] = rows
+                seconds += took
         return made, done, seconds
 
     def _row(self, setting: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,6 +239,28 @@ class Experiment:
             if not away[i] <= SPREADS:
                 said[column] = f"{setting}: {column} is {new[i]}, its seeds have {seeds[:, i]}"
         return said
+
+
+def _partials(path: Path) -> list[Path]:
+    """The runs that are kept of a table that is not whole: of one process, or one file a part."""
+    return sorted(
+        [
+            *path.parent.glob(f"{path.name}.partial"),
+            *path.parent.glob(f"{path.name}.*-of-*.partial"),
+        ]
+    )
+
+
+def _ended(partial: Path) -> list[str]:
+    """The lines of a file of runs; one that is half written is cut."""
+    lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
+    return [line for line in lines if line.endswith("\n")]
+
+
+def _commit(script: Path) -> str:
+    """The commit of a script's folder, and whether it was changed since."""
+    changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
+    return (_git("log", "-1", "--format=%h") or "none") + changed
 
 
 def _key(setting: Mapping[str, Any]) -> tuple[str, ...]:

@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 
+from attnbook.checks import part
 from attnbook.teach import records, report
 from attnbook.teach.exhibit import clean
 from attnbook.teach.handed_in import HandedIn, handed_in
@@ -44,6 +46,7 @@ class Terms:
 
 
 _here: dict[str, Nursery] = {}  # of this process
+_known = cache(reference)  # read once a process, and never changed
 
 
 def _worker() -> None:
@@ -63,7 +66,7 @@ def _close() -> None:
 
 
 def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
-    known = reference(where)
+    known = _known(where)
     for last in (False, True):
         if "nursery" not in _here:
             _here["nursery"] = Nursery(terms.stood.tool, terms.stood.built).__enter__()
@@ -129,8 +132,11 @@ def main(argv: list[str] | None = None) -> None:
     handed = handed_in(asked.submissions, known)
     if handed.strays:
         print(clean(f"no student's, passed over: {', '.join(handed.strays)}"))
+    if asked.part:
+        handed.notebooks = dict([*handed.notebooks.items()][asked.part])
+    made = terms, records.package()
     digests = {
-        student: records.digest(terms, handed.notes.get(student, ""), path, solution)
+        student: records.digest(made, handed.notes.get(student, ""), path, solution)
         for student, path in handed.notebooks.items()
     }
     kept = {each: records.kept(asked.out, known, each, digest) for each, digest in digests.items()}
@@ -145,10 +151,13 @@ def main(argv: list[str] | None = None) -> None:
             _keep(asked.out, known, each, digests[each.student])
             print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
     except BaseException as error:
-        _stop(error, lambda: _write(asked.out, graded, known, handed))
-    _write(asked.out, graded, known, handed)
+        _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed))
     where = asked.out / known.name
-    print(f"{len(graded)} students: {where}.csv, {where}.html")
+    if asked.part:  # the table of all is no part's
+        print(f"{len(graded)} students of this part: {where}")
+    else:
+        _write(asked.out, graded, known, handed)
+        print(f"{len(graded)} students: {where}.csv, {where}.html")
     if failed := [each.student for each in graded if each.failed]:
         sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))
 
@@ -162,6 +171,13 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--solutions", type=Path, default=Path("book/solutions"))
     parser.add_argument("--out", type=Path, default=Path("graded"), help="a1.csv and pages")
     parser.add_argument("--jobs", type=int, default=2, help="students at a time")
+    parser.add_argument(
+        "--part",
+        type=part,
+        metavar="K/N",
+        help="grade the K-th of every N students alone, as a job of an array: a run without it"
+        " takes over what all parts graded, and writes the tables",
+    )
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that a cell may take")
     parser.add_argument("--whole", type=float, default=WHOLE, help="seconds for a whole notebook")
     parser.add_argument(
