@@ -205,17 +205,24 @@ def test_play_goes_on_by_itself_and_stops(open_page: Callable[..., Page]) -> Non
     assert button(drawing, "Play").is_visible() and tick(page, 2400) == 0
 
 
+PACED = """() => {
+  globalThis.pace = 0;
+  (function hold() {
+    for (const each of document.getAnimations()) each.playbackRate = pace;
+    requestAnimationFrame(hold);
+  })();
+}"""
+
+
 def test_parts_fly_into_place_unless_motion_is_unwanted(open_page: Callable[..., Page]) -> None:
     page = open_page()
     drawing = widget(page, WALK)
     flying = "[...document.querySelectorAll('.draw-ghost')].map((e) => e.getAnimations().length)"
-    pace = page.context.new_cdp_session(page)
-    pace.send("Animation.enable")
-    pace.send("Animation.setPlaybackRate", {"playbackRate": 0})  # they stand, to be seen
+    page.evaluate(PACED)  # they stand, to be seen
     button(drawing, "Next").click()
     settle(page)
     assert page.evaluate(flying) == [1, 1]  # the query, to each key
-    pace.send("Animation.setPlaybackRate", {"playbackRate": 1})
+    page.evaluate("pace = 1")
     page.wait_for_function("!document.querySelector('.draw-ghost')")
     page.emulate_media(reduced_motion="reduce")
     button(drawing, "Next").click()
