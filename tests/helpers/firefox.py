@@ -16,7 +16,7 @@ import websocket
 from playwright.sync_api import (
     Browser,
     BrowserContext,
-    Keyboard,
+    Error,
     Locator,
     Page,
     Playwright,
@@ -26,6 +26,8 @@ PREFERENCES: dict[str, str | float | bool] = {
     "dom.events.testing.asyncClipboard": True,  # a test may read what was copied
     "apz.fling_min_velocity_threshold": "1000",  # what a finger has moved stands when it is lifted
 }
+ACTS = "click dblclick fill focus hover press press_sequentially select_option set_checked".split()
+DRAWN = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 # In Firefox's own process, where its developer tools do the same.
 PAGE = """
   const at = "chrome://remote/content/shared/NavigableManager.sys.mjs";
@@ -112,11 +114,32 @@ class Session:
             page.bring_to_front()
             self.front = page
 
+    def acted(self, page: Page, act: Callable[[], Any]) -> Any:
+        """Acts on a page, and waits until it has drawn what came of it, as Chromium does."""
+        self.bring_to_front(page)
+        given = act()
+        with contextlib.suppress(Error):  # the page may be another one now
+            page.evaluate(DRAWN)
+        return given
+
     def touch(self, page: Page, points: list[tuple[float, float]]) -> None:
         """A finger that goes down, moves from point to point, and goes up."""
-        self.bring_to_front(page)
-        self.run(FINGER, page, POINTS=points)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        self.acted(page, lambda: self.run(FINGER, page, POINTS=points))
+
+
+@dataclass
+class Hands:
+    """A page's keyboard or mouse."""
+
+    session: Session
+    page: Page
+    tool: Any
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        act = getattr(self.tool, name)
+        return lambda *given, **options: self.session.acted(
+            self.page, lambda: act(*given, **options)
+        )
 
 
 @dataclass
@@ -163,7 +186,6 @@ def launch(playwright: Playwright, path: str, folder: Path) -> Iterator[Browser]
 def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
     """Gives Playwright's methods their meaning where BiDi leaves them without."""
     context_of, page_of, page_in = Browser.new_context, Browser.new_page, BrowserContext.new_page
-    keyboard_of: Callable[[Page], Keyboard] = Page.keyboard.fget  # type: ignore[attr-defined]
 
     def new_context(browser: Browser, **options: Any) -> BrowserContext:
         context = context_of(browser, **options)
@@ -183,16 +205,14 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
         session.media(page, None, options.get("color_scheme"), options.get("reduced_motion"))
         return page
 
-    def in_front(act: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(target: Locator, *arguments: Any, **options: Any) -> Any:
-            session.bring_to_front(target.page)
-            return act(target, *arguments, **options)
+    def drawn(method: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(target: Locator, *given: Any, **options: Any) -> Any:
+            return session.acted(target.page, lambda: method(target, *given, **options))
 
         return wrapped
 
-    def keyboard(page: Page) -> Keyboard:
-        session.bring_to_front(page)
-        return keyboard_of(page)
+    def hands(of: Any) -> property:
+        return property(lambda page: Hands(session, page, of.fget(page)))
 
     def tap(target: Locator, **options: Any) -> None:
         target.click(trial=True)  # waits until it can be touched, and scrolls to it
@@ -205,7 +225,8 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
     patch.setattr(BrowserContext, "new_page", lambda context: opened(page_in, context))
     patch.setattr(Page, "emulate_media", lambda page, **given: session.media(page, **given))
     patch.setattr(Page, "touchscreen", property(lambda page: Screen(session, page)))
-    patch.setattr(Page, "keyboard", property(keyboard))
-    for name in ("click", "fill", "focus", "press", "press_sequentially"):
-        patch.setattr(Locator, name, in_front(getattr(Locator, name)))
+    for name in ("keyboard", "mouse"):
+        patch.setattr(Page, name, hands(getattr(Page, name)))
+    for name in ACTS:
+        patch.setattr(Locator, name, drawn(getattr(Locator, name)))
     patch.setattr(Locator, "tap", tap)
