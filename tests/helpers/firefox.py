@@ -28,6 +28,12 @@ PREFERENCES: dict[str, str | float | bool] = {
 }
 ACTS = "click dblclick fill focus hover press press_sequentially select_option set_checked".split()
 DRAWN = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+# Playwright's `fill` cannot select what stands in a number's field there.
+RETYPED = """(node, text) => {
+  node.focus();
+  node.select();
+  document.execCommand(text ? "insertText" : "delete", false, text);
+}"""
 # In Firefox's own process, where its developer tools do the same.
 PAGE = """
   const at = "chrome://remote/content/shared/NavigableManager.sys.mjs";
@@ -214,6 +220,12 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
     def hands(of: Any) -> property:
         return property(lambda page: Hands(session, page, of.fget(page)))
 
+    def fill(target: Locator, value: str, **options: Any) -> None:
+        if target.get_attribute("type") != "number":
+            return filled(target, value, **options)
+        target.click(trial=True)
+        session.acted(target.page, lambda: target.evaluate(RETYPED, value))
+
     def tap(target: Locator, **options: Any) -> None:
         target.click(trial=True)  # waits until it can be touched, and scrolls to it
         box = target.bounding_box()
@@ -229,4 +241,6 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
         patch.setattr(Page, name, hands(getattr(Page, name)))
     for name in ACTS:
         patch.setattr(Locator, name, drawn(getattr(Locator, name)))
+    filled = Locator.fill
+    patch.setattr(Locator, "fill", fill)
     patch.setattr(Locator, "tap", tap)
