@@ -141,6 +141,13 @@ class Hands:
     page: Page
     tool: Any
 
+    def move(self, x: float, y: float, **options: Any) -> None:
+        """Firefox knows no place of a mouse outside the window: it stays at its edge."""
+        size = self.page.viewport_size
+        assert size
+        x, y = (min(max(at, 0), size[side] - 1) for at, side in ((x, "width"), (y, "height")))
+        self.session.acted(self.page, lambda: self.tool.move(x, y, **options))
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         act = getattr(self.tool, name)
         return lambda *given, **options: self.session.acted(
