@@ -4,6 +4,7 @@ in that protocol: colours, motion, print, no scripts, a finger."""
 import contextlib
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ PAGE = """
   const page = NavigableManager.getBrowsingContextById(ID).top;
 """
 OVERRIDE = "(() => {" + PAGE + "Object.assign(page, VALUES); })()"
+# A finger meets the window alone, not what of a page is outside.
+LARGE = "(() => {" + PAGE + "page.topChromeWindow.resizeTo(1900, 2100); })()"
 # As the screen reports it, so that the page may scroll under the finger.
 FINGER = (
     "(async () => {"
@@ -55,6 +58,7 @@ FINGER = (
   });
   const frame = () => new Promise((done) =>
     window.requestAnimationFrame(() => window.setTimeout(done)));
+  for (let n = 0; n < 3; n++) await frame(); // until the screen is where the page has scrolled to
   for (const point of POINTS) {
     await touch(utils.TOUCH_CONTACT, point);
     await frame();
@@ -187,6 +191,7 @@ def launch(playwright: Playwright, path: str, folder: Path) -> Iterator[Browser]
         executable_path=script,
         args=["--remote-allow-system-access"],
         firefox_user_prefs=PREFERENCES,
+        env={**os.environ, "MOZ_HEADLESS_WIDTH": "1920", "MOZ_HEADLESS_HEIGHT": "2160"},
     )
     SESSIONS.append(Session(int(port.read_text())))
     with pytest.MonkeyPatch.context() as patch:
@@ -213,6 +218,7 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
         options = session.options.get(page.context, options)
         if options.get("has_touch"):
             session.override(page, touchEventsOverride="enabled")
+            session.run(LARGE, page)
         if options.get("java_script_enabled") is False:
             session.override(page, allowJavascript=False)
         session.media(page, None, options.get("color_scheme"), options.get("reduced_motion"))
