@@ -3,7 +3,7 @@
 The quick checks run two at a time, and each prints its output when it has ended.
 
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
-combination, and those in `tests/browser` once more in Firefox.
+combination, and those of widgets once more in Firefox.
 """
 
 import os
@@ -45,8 +45,10 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     long = [str(ROOT / "tests" / f"{name}.py") for name in LONG]
     tests = [*NBVAL, *long[:2], *map(str, notebooks.executed()), *long[2:], str(ROOT / "tests")]
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
-    other = ["env", "ATTNBOOK_BROWSER=firefox", *PYTEST, *POOL, long[0], long[1]]
-    elsewhere = [*other, str(ROOT / "tests" / "browser"), f"--junitxml={report('firefox')}"]
+    widgets = sorted((ROOT / "tests" / "browser").glob("test_widgets_*.py"))
+    pages = [str(path) for path in widgets if path.stem != "test_widgets_jupyter"]  # no JupyterLab
+    elsewhere = ["env", "ATTNBOOK_BROWSER=firefox", *PYTEST, *POOL, *pages]
+    elsewhere += [f"--junitxml={report('firefox')}"]
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],
         "ruff": ["ruff", "check"],

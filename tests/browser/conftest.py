@@ -52,10 +52,15 @@ NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
   if (name.startsWith("aria") || name === "role") delete Element.prototype[name];"""
 
 
+DOWNLOAD = "Playwright hears of no download of an ordinary Firefox"
 # What Chromium alone can be asked. Every other test that takes a browser runs in each.
 CHROMIUMS = {
     "test_the_page_stays_free_while_it_trains": "the work of a page's thread is counted by "
     "Chromium's own protocol",
+    "test_a_widget_looks_the_same_beside_all_others": "Chromium alone lists of a computed style "
+    "what the test compares",
+    "test_the_ledger_keeps_what_changed_and_the_bet": DOWNLOAD,
+    "test_runs_go_into_a_link_and_a_file": DOWNLOAD,
 }
 
 
