@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch slides pdf figures release door lint format bench lock clean
+.PHONY: help book serve test test-all browser mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch slides pdf figures release door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -24,8 +24,11 @@ serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 test: .venv/.test node_modules/.package-lock.json  ## set up and check everything, repetitions once
 	@$(PY) -m tools.suite
 
-test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination; half an hour more
+test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination, and widgets in Firefox; an hour more
 	@$(PY) -m tools.suite --full
+
+browser: .venv/.test node_modules/.package-lock.json  ## run the tests of widgets in NAME=firefox or webkit: FILE=tests/browser/test_x.py, or all but JupyterLab's
+	@ATTNBOOK_BROWSER=$(or $(NAME),firefox) $(PY) -m pytest -q -rfEs $(or $(FILE),$(filter-out %_jupyter.py,$(wildcard tests/browser/test_widgets_*.py)))
 
 mutants: .venv/.test  ## change lines of the core modules one at a time: how many the tests see; MINUTES=40, SEED=4
 	@$(PY) tools/environment.py mutants && $(PY) -m tools.mutants $(MINUTES:%=--minutes %) $(SEED:%=--seed %)

@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from attnbook import assets
 from benchmarks.build import touched
 from tests.helpers.minibook import write_mini_book
-from tools import chromium, lock, notebooks, site, suite
+from tools import chromium, firefox, lock, notebooks, site, suite
 from tools.notebooks import ROOT
 
 # what is measured
@@ -100,6 +100,52 @@ def test_chromium_comes_from_debian_or_from_playwright(monkeypatch, debian, user
     chromium.install()
     assert all(called in command for command in commands)
     assert commands
+
+
+def told(path: pathlib.Path, version: str) -> str:
+    """A program that tells its version."""
+    path.write_text(f"#!/bin/sh\necho Mozilla Firefox {version}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_firefox_is_new_enough_to_be_driven(monkeypatch, tmp_path):
+    told(tmp_path / "firefox-esr", "140.12.0esr")
+    monkeypatch.delenv("FIREFOX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert firefox.find() is None
+    assert told(tmp_path / "firefox", "153.7.0esr") == firefox.find()
+
+
+def test_firefox_says_that_the_named_one_does_not_do(monkeypatch, tmp_path):
+    for path in (told(tmp_path / "old", "128.0"), program(tmp_path / "stub", 0)):
+        monkeypatch.setenv("FIREFOX", path)
+        with pytest.raises(SystemExit, match=f"FIREFOX={path} does not start"):
+            firefox.find()
+
+
+@pytest.mark.parametrize(("debian", "user"), [(True, 0), (True, 7), (False, 0)])
+def test_firefox_comes_from_debian_or_from_playwright(monkeypatch, debian, user):
+    commands = []
+    monkeypatch.setattr(firefox, "debian", lambda: debian)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
+    firefox.install()
+    called = "apt-get" if debian and user == 0 else "playwright"
+    assert commands and all(called in command for command in commands)
+
+
+def test_firefox_says_in_one_line_what_to_install(monkeypatch):
+    for name, gives in {"find": None, "install": None, "playwrights": False}.items():
+        monkeypatch.setattr(firefox, name, lambda gives=gives: gives)
+    with pytest.raises(SystemExit) as stop:
+        firefox.ensure()
+    assert "apt-get install firefox-esr" in str(stop.value) and "\n" not in str(stop.value)
+
+
+def test_pages_meet_firefox_in_test_all_alone():
+    assert "firefox" not in suite.stages()
+    assert "ATTNBOOK_BROWSER=firefox" in suite.stages(full=True)["firefox"]
 
 
 # environment

@@ -1,13 +1,14 @@
 // One file of many: how esbuild makes what a page runs.
 import { join } from "node:path";
 import esbuild from "esbuild";
+import { OLDEST } from "./browsers.mjs";
 import { kernels } from "./kernels.mjs";
 
 export const WEB = join(import.meta.dirname, "../src/attnbook/web");
 const OPTIONS = {
   bundle: true, write: false, charset: "utf8", legalComments: "none", logLevel: "warning",
   minifyWhitespace: true, minifySyntax: true, // names stay, so that a stored widget can be read
-  target: ["chrome111", "firefox113", "safari16.2"], // as in eslint.config.mjs
+  target: Object.entries(OLDEST).map(([browser, version]) => browser + version),
 };
 
 export async function built(contents, loader, more = {}) {

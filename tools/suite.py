@@ -3,7 +3,7 @@
 The quick checks run two at a time, and each prints its output when it has ended.
 
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
-combination.
+combination, and those of widgets once more in Firefox.
 """
 
 import os
@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
-from tools import chromium, notebooks
+from tools import chromium, firefox, notebooks
 from tools.notebooks import ROOT
 
 REPORTS = ROOT / ".cache" / "reports"
@@ -45,6 +45,10 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     long = [str(ROOT / "tests" / f"{name}.py") for name in LONG]
     tests = [*NBVAL, *long[:2], *map(str, notebooks.executed()), *long[2:], str(ROOT / "tests")]
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
+    widgets = sorted((ROOT / "tests" / "browser").glob("test_widgets_*.py"))
+    pages = [str(path) for path in widgets if path.stem != "test_widgets_jupyter"]  # no JupyterLab
+    elsewhere = ["env", "ATTNBOOK_BROWSER=firefox", *PYTEST, *POOL, *pages]
+    elsewhere += [f"--junitxml={report('firefox')}"]
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],
         "ruff": ["ruff", "check"],
@@ -53,6 +57,7 @@ def stages(full: bool = False) -> dict[str, list[str]]:
         "node": [*node, *node_tests],
         "bad input": [*bad, f"--junitxml={report('bad input')}"],
         "pytest": [*PYTEST, *POOL, *every, *tests, f"--junitxml={report('pytest')}"],
+        **({"firefox": elsewhere} if full else {}),
     }
 
 
@@ -93,17 +98,21 @@ def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, floa
 
 def main(full: bool = False) -> None:
     chromium.ensure()  # now, not after ten minutes
+    if full:
+        firefox.ensure()
     REPORTS.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(SITE, ignore_errors=True)
     start, commands = time.perf_counter(), stages(full)
-    assets, pytest = commands.pop("assets"), commands.pop("pytest")
+    assets = commands.pop("assets")
+    long = {stage: commands.pop(stage) for stage in ("pytest", "firefox") if stage in commands}
     done = {"assets": run("assets", assets, shown=True)}
     with ThreadPoolExecutor(2) as pool:
         for stage, result in zip(commands, pool.map(run, commands, commands.values()), strict=True):
             done[stage] = result
             print(f"\n==== {stage}\n{result[2]}", end="", flush=True)
-    print("\n==== pytest", flush=True)
-    done["pytest"] = run("pytest", pytest, shown=True)
+    for stage, command in long.items():
+        print(f"\n==== {stage}", flush=True)
+        done[stage] = run(stage, command, shown=True)
     if not os.environ.get("CI"):
         done["assets"] = (False, *done["assets"][1:])  # tests skip those that are missing
     if report("pytest").exists():

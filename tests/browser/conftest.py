@@ -1,4 +1,5 @@
-"""Chromium on built pages, with everything off this machine blocked.
+"""A browser on built pages, with everything off this machine blocked: Chromium, or what
+ATTNBOOK_BROWSER names, `firefox` or `webkit`.
 
 `page_factory` opens a page by http or as a file, light or dark, wide or narrow, and checks when
 the test ends that the page asked for nothing off the site, logged no error and missed no file.
@@ -6,6 +7,7 @@ the test ends that the page asked for nothing off the site, logged no error and 
 
 import functools
 import http.server
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,9 +29,14 @@ from playwright.sync_api import (
 )
 
 from tests.browser.widget_pages import settle
+from tests.helpers import firefox
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 from tools import chromium as chromium_tool
+from tools import firefox as firefox_tool
 
+NAME = os.environ.get("ATTNBOOK_BROWSER", "chromium")
+# What a page may do that a reader would be asked about.
+ALLOWED = {"chromium": ["clipboard-read", "clipboard-write"], "webkit": ["clipboard-read"]}
 expect.set_options(timeout=20_000)  # no test asserts a time, and others may be running
 FLAGS = [
     "--no-sandbox",
@@ -45,13 +52,46 @@ NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
   if (name.startsWith("aria") || name === "role") delete Element.prototype[name];"""
 
 
+DOWNLOAD = "Playwright hears of no download of an ordinary Firefox"
+# What Chromium alone can be asked. Every other test that takes a browser runs in each.
+CHROMIUMS = {
+    "test_the_page_stays_free_while_it_trains": "the work of a page's thread is counted by "
+    "Chromium's own protocol",
+    "test_a_widget_looks_the_same_beside_all_others": "Chromium alone lists of a computed style "
+    "what the test compares",
+    "test_the_ledger_keeps_what_changed_and_the_bet": DOWNLOAD,
+    "test_runs_go_into_a_link_and_a_file": DOWNLOAD,
+}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In another browser than Chromium: what takes a browser, and is not Chromium's alone."""
+    if NAME == "chromium":
+        return
+    for item in items:
+        if why := CHROMIUMS.get(getattr(item, "originalname", item.name)):
+            item.add_marker(pytest.mark.skip(reason=why))
+    others = [item for item in items if "browser" not in getattr(item, "fixturenames", ())]
+    items[:] = [item for item in items if item not in others]
+    config.hook.pytest_deselected(items=others)
+
+
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = chromium_tool.ensure()
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield chromium
-        chromium.close()
+        if NAME == "firefox" and (path := firefox_tool.ensure()):
+            with firefox.launch(playwright, path, tmp_path_factory.mktemp("firefox")) as ordinary:
+                yield ordinary
+            return
+        if NAME == "chromium":
+            path = chromium_tool.ensure()
+            started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        elif NAME == "firefox":
+            started = playwright.firefox.launch(firefox_user_prefs=firefox.PREFERENCES)
+        else:
+            started = playwright.webkit.launch()
+        yield started
+        started.close()
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -167,7 +207,7 @@ def page_factory(
             service_workers="block",
         )
         contexts.append(context)
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        context.grant_permissions(ALLOWED.get(NAME, []))
         context.route("**/*", faults.route)
         context.add_init_script(NO_REFLECTION)
         page = context.new_page()

@@ -478,7 +478,7 @@ def test_a_narrow_map_slides_and_keeps_its_labels(open_page: Callable[..., Page]
       return all.filter((_, n) => n % 4 === 3 && all[n] > 200).length;
     }"""
     assert still.evaluate(ink) > 1000
-    page.mouse.click(box["x"] + 5, around["y"] + around["height"] - 12)  # the last row's label
+    page.mouse.click(box["x"] + 5, box["y"] + box["height"] - 12)  # the last row's label
     assert text(slides, "readout") == "query row39"
     press(page, "Home")
     settle(page)

@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.web import format_number
 from attnbook.web.rotary_dial.widget import positioned
+from tests.helpers import firefox
 from tools.notebooks import ROOT
 
 HOSTILE = [
@@ -145,6 +146,8 @@ def assert_pictures(page: Page, widgets: list[Any]) -> None:
 
 def touch(page: Page, points: list[tuple[float, float]]) -> None:
     """A finger, as the screen reports it: the browser may take the gesture for scrolling."""
+    if page.context.browser and page.context.browser.browser_type.name != "chromium":
+        return firefox.touch(page, points)
     session = page.context.new_cdp_session(page)
     kinds = ["touchStart", *["touchMove"] * (len(points) - 1)]
     for kind, (x, y) in zip(kinds, points, strict=True):

@@ -1,6 +1,6 @@
 // The parts of SoftmaxTemperature on the page: the entropy's curve over the temperature, and the bars.
 import { COLDEST, entropy, format, softmax, toSlider } from "../shared/math.js";
-import { h, svg, token } from "../shared/ui.js";
+import { h, isTheirs, svg, token } from "../shared/ui.js";
 
 const TICKS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100], POINTS = 80;
 const MARGIN = 3; // how far beyond all logits one can be dragged
@@ -63,6 +63,15 @@ export function drawLogit({ logit, drag }, z, p, share) {
 export function dragRange(logits) {
   const finite = logits.filter(Number.isFinite);
   return { min: Math.floor(Math.min(...finite)) - MARGIN, max: Math.ceil(Math.max(...finite)) + MARGIN, step: "any" };
+}
+
+// An arrow key moves a logit by a hundredth of its range, as in Chromium; Firefox, left alone, moves it by 1.
+export function nudge(event) {
+  const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key], slider = event.currentTarget;
+  if (!by || isTheirs(event)) return;
+  event.preventDefault();
+  slider.value = Number(slider.value) + (by * (slider.max - slider.min)) / 100;
+  slider.dispatchEvent(new Event("input"));
 }
 
 // `best` is the name of the most likely label, `p` its probability.

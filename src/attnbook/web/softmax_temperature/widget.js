@@ -4,7 +4,7 @@ import {
   visible, within,
 } from "../shared/math.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
-import { dragRange, drawLogit, drawShares, makeBar, makeCurve, readoutLine } from "./view.js";
+import { dragRange, drawLogit, drawShares, makeBar, makeCurve, nudge, readoutLine } from "./view.js";
 
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
@@ -131,7 +131,7 @@ class SoftmaxTemperature {
     const range = dragRange(own), many = labels.length > top;
     const drag = (i, text) => h("input", {
       type: "range", ...range, disabled: !Number.isFinite(own[i]), "aria-label": `${capital(words.score)} of ${text}`,
-      oninput: (event) => this.edit(i, Number(event.target.value)),
+      oninput: (event) => this.edit(i, Number(event.target.value)), onkeydown: nudge,
     });
     this.bars = (many ? largest(own, top) : [...labels.keys()]).map((i) => {
       const text = visible(labels[i]);

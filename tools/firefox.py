@@ -1,0 +1,71 @@
+"""Find an ordinary Firefox on this machine or get it: Debian's package as root on Debian. Elsewhere
+it is Playwright's own.
+
+`python -m tools.firefox` prints the path of one, after fetching it if needed.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from tools.chromium import debian, works
+
+NAMES = ["firefox-esr", "firefox"]
+OLDEST = 153  # what Playwright asks over WebDriver BiDi, an older one does not know
+MISSING = (
+    "Firefox is needed for these tests and could not be fetched: install it (Debian: apt-get "
+    f"install firefox-esr, {OLDEST} or newer), or name one with FIREFOX=/path/to/firefox."
+)
+
+
+def find() -> str | None:
+    """The path of a Firefox that is new enough: $FIREFOX, or one on PATH; None if none."""
+    if named := os.environ.get("FIREFOX"):
+        return named if drives(named) else sys.exit(f"FIREFOX={named} does not start, or is old")
+    return next(filter(drives, map(shutil.which, NAMES)), None)
+
+
+def drives(path: str | None) -> bool:
+    """Whether a Firefox starts and is new enough: Ubuntu's package of that name is a stub."""
+    if not path or not works(path):
+        return False
+    told = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"Firefox (\d+)", told)
+    return bool(found and int(found[1]) >= OLDEST)
+
+
+def playwrights() -> bool:
+    """Whether Playwright's own Firefox is there and starts."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        return works(playwright.firefox.executable_path)
+
+
+def install() -> None:
+    """Fetch a Firefox; if that fails, there is none."""
+    if debian() and os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-qq"], check=False)
+        packages = ["firefox-esr", "fonts-liberation"]
+        command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", *packages]
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
+    else:
+        command = [sys.executable, "-m", "playwright", "install", "firefox"]
+        subprocess.run(command, check=False, stdout=sys.stderr)
+
+
+def ensure() -> str | None:
+    """The path of a Firefox, fetched if needed; None is Playwright's own."""
+    if not (path := find()) and not playwrights():
+        install()
+        path = find()
+        if not path and not playwrights():
+            sys.exit(MISSING)
+    return path
+
+
+if __name__ == "__main__":
+    print(ensure() or "Playwright's own")
