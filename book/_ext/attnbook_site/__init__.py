@@ -10,6 +10,7 @@ One module for each concern; each has its own `setup`:
 - `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script for each class, the `{widget}` directive
+- `progress`: pages read and questions answered, marked in the table of contents
 - `weights`: models that run in the page, each a script that is fetched on demand
 - `published`: a published language model in parts, for widgets that run it
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
@@ -36,6 +37,7 @@ from . import (
     figures,
     fonts,
     math,
+    progress,
     published,
     repository,
     search,
@@ -54,6 +56,7 @@ PARTS = (
     door,
     math,
     widgets,
+    progress,
     weights,
     published,
     bertviz,
