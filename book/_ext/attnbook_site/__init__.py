@@ -5,6 +5,7 @@ One module for each concern; each has its own `setup`:
 - `theme`: templates, page options, removed parts of the theme
 - `colophon`: authors, licence and version below each page; 404, sitemap, what links show
 - `api`, `package`: the package's pages, read from its files; links from chapters' code to them
+- `claims`: links between the list of claims and the cells that show them
 - `repository`: the "report a problem" link, from the configured address
 - `search`: words with a hyphen are found as one word
 - `door`: the package's wheel, the first cells that install it, launch buttons
@@ -32,6 +33,7 @@ from attnbook import bundles
 from . import (
     api,
     bertviz,
+    claims,
     colophon,
     door,
     figures,
@@ -52,6 +54,7 @@ PARTS = (
     repository,
     colophon,
     api,
+    claims,
     search,
     door,
     math,
