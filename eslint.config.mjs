@@ -47,8 +47,8 @@ export default [
         allowFunctions: ["color-mix"], // Chrome 111, Firefox 113, Safari 16.2
         allowAtRules: ["container"], // Chrome 105, Firefox 110, Safari 16.0
         // Where these are unknown a page looks plainer, and all of it can be read and used.
-        allowProperties: ["accent-color", "container-type", "field-sizing", "hyphens", "mask", "mask-image", "outline",
-          "resize", "rx", "text-wrap"],
+        allowProperties: ["accent-color", "break-after", "container-type", "field-sizing", "hyphens", "mask", "mask-image",
+          "outline", "print-color-adjust", "resize", "rx", "text-wrap"],
         allowSelectors: ["has"],
         allowPropertyValues: { "font-family": ["ui-monospace"] },
       }],

@@ -56,11 +56,14 @@ def test_a_site_with_an_address_names_its_pages(
     if address:
         assert f"<loc>{address}book/cite.html</loc>" in sitemap.read_text("utf-8")
         assert (tmp_path / "_static/social.png").stat().st_size > 10_000
-    context = {"pathto": lambda name: f"../{name}.html", "title": 'A "page"'}
+    context = {
+        "pathto": lambda name: f"../{name}.html",
+        "title": '<span class="n">1. </span>A &quot;page&quot; &amp; more',
+    }
     colophon.on_page(made, "book/index", "page.html", context, None)
     assert context["colophon"]["version"] == CITED["version"]
     assert context["colophon"]["cite"] == "../book/cite.html"
-    assert 'content="A &quot;page&quot;"' in context["metatags"]
+    assert 'content="1. A &quot;page&quot; &amp; more"' in context["metatags"]
     assert ("og:image" in context["metatags"]) == bool(address)
 
 

@@ -6,6 +6,7 @@ host.
 """
 
 import html
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,10 @@ def on_page(
         "cite": context["pathto"]("book/cite") if "book/cite" in app.env.found_docs else "",
         "source": app.config.html_theme_options["repository_url"],
     }
-    told = {"og:title": context.get("title", ""), "og:type": "book"}
+    title = re.sub(
+        "<[^>]*>", "", context.get("title", "")
+    )  # with the number of a chapter in a span
+    told = {"og:title": html.unescape(title), "og:type": "book"}
     told["og:description"] = said["abstract"]
     if here:
         told |= {"og:url": f"{here}{pagename}.html", "og:image": here + PICTURE}
