@@ -65,6 +65,8 @@ def on_page(
     tags = [
         f'<meta property="{name}" content="{html.escape(text)}">' for name, text in told.items()
     ]
+    if here:
+        tags.append('<meta name="twitter:card" content="summary_large_image">')
     tags.append(f'<meta name="description" content="{html.escape(said["abstract"])}">')
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
 
@@ -76,7 +78,7 @@ def finish(app: Sphinx) -> None:
     sitemap = out / "sitemap.xml"
     sitemap.unlink(missing_ok=True)
     if here:
-        shutil.copy(BOOK / "figures/screenshot.png", out / PICTURE)
+        shutil.copy(BOOK / "figures/social.png", out / PICTURE)
         pages = sorted(f"{here}{name}.html" for name in app.env.found_docs)
         rows = "\n".join(f"<url><loc>{html.escape(page)}</loc></url>" for page in pages)
         sitemap.write_text(
