@@ -55,8 +55,8 @@ export const rules = (oldest) => [
         available: year(oldest),
         ...taken(oldest),
         // Where these are unknown a page looks plainer, and all of it can be read and used.
-        allowProperties: ["accent-color", "container-type", "field-sizing", "hyphens", "mask", "mask-image", "outline",
-          "resize", "rx", "text-wrap"],
+        allowProperties: ["accent-color", "break-after", "container-type", "field-sizing", "hyphens", "mask", "mask-image",
+          "outline", "print-color-adjust", "resize", "rx", "text-wrap"],
         allowSelectors: ["has"],
         allowPropertyValues: { "font-family": ["ui-monospace"] },
       }],

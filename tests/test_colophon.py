@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from PIL import Image
 
 from tests.helpers.minibook import ROOT
+from tools import social
 
 CITED = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
 PAGE = (ROOT / "book/cite.md").read_text("utf-8")
@@ -55,13 +57,30 @@ def test_a_site_with_an_address_names_its_pages(
     assert sitemap.exists() == bool(address)
     if address:
         assert f"<loc>{address}book/cite.html</loc>" in sitemap.read_text("utf-8")
-        assert (tmp_path / "_static/social.png").stat().st_size > 10_000
-    context = {"pathto": lambda name: f"../{name}.html", "title": 'A "page"'}
+        with Image.open(tmp_path / "_static/social.png") as picture:
+            assert picture.size == (social.WIDTH, social.HIGH)
+    context = {
+        "pathto": lambda name: f"../{name}.html",
+        "title": '<span class="n">1. </span>A &quot;page&quot; &amp; more',
+    }
     colophon.on_page(made, "book/index", "page.html", context, None)
     assert context["colophon"]["version"] == CITED["version"]
     assert context["colophon"]["cite"] == "../book/cite.html"
-    assert 'content="A &quot;page&quot;"' in context["metatags"]
+    assert 'content="1. A &quot;page&quot; &amp; more"' in context["metatags"]
     assert ("og:image" in context["metatags"]) == bool(address)
+
+
+def test_the_picture_shows_what_chapter_2_learnt() -> None:
+    german, english, weights = social.learnt()
+    assert abs(weights.sum(1) - 1).max() < 1e-3
+    most = {german[i]: english[j] for i, j in enumerate(weights.argmax(1))}
+    assert most["zwei"] == "two" and most["vierzig"] == "forty"
+    drawn = social.card()
+    widths = [float(width) for width in re.findall(r'stroke-width="([\d.]+)"', drawn)]
+    assert len(widths) == (weights > social.LEAST).sum()
+    assert max(widths) == pytest.approx(12 * weights.max(), abs=0.01)
+    assert all(f">{word}</text>" in drawn for word in [*german, *english])
+    assert CITED["title"].split(": ")[0] in drawn
 
 
 def test_every_page_of_the_site_has_it(site: Path) -> None:

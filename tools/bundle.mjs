@@ -30,7 +30,7 @@ for (const file of globSync("*/widget.js", { cwd: WEB })) {
   bundles[`widgets/${name}.stored.js`] = widget(file, ENGINES);
   bundles[`widgets/${name}.css`] = built(`@import "./${folder}/widget.css";`, "css");
 }
-for (const name of ["static-widgets", "bertviz-views"]) bundles[`site/${name}.js`] = script(`./site/${name}.js`);
+for (const name of ["static-widgets", "bertviz-views", "progress"]) bundles[`site/${name}.js`] = script(`./site/${name}.js`);
 
 const texts = Object.fromEntries(await Promise.all(
   Object.entries(bundles).map(async ([name, text]) => [name, await text])));

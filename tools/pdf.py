@@ -24,12 +24,8 @@ HTML = ROOT / "_build" / "html"
 STYLE = """
 @page { size: A4; margin: 18mm 15mm 20mm; @bottom-center { content: counter(page); } }
 html { counter-reset: page %d; }
-:root { --pst-color-background: #fff !important; }
-.bd-header-article, .prev-next-footer, .bd-sidebar-secondary, .copybtn, .headerlink,
-.attn-bar, #jb-print-toc, details.hide:not([open]) { display: none !important; }
-pre, code { white-space: pre-wrap !important; overflow-wrap: anywhere; }
-figure, tr, .cell_output > * { break-inside: avoid; }
-h1, h2, h3 { break-after: avoid; }
+.bd-header-article, .prev-next-footer, .bd-sidebar-secondary, .attn-bar, #jb-print-toc
+{ display: none !important; }
 """
 DRAWN = """() => [...document.querySelectorAll("[data-widget]")]
   .every((host) => "ready" in host.dataset || host.querySelector(".widget-failed"))"""

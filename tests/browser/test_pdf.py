@@ -7,11 +7,15 @@ from pypdf import PdfReader
 from pypdf.generic import DictionaryObject
 
 from tools import pdf
+from tools.notebooks import BOOK
+
+SHEET = (BOOK / "_static/book.css").as_uri()  # which says how a page prints
 
 FIRST = """<h1>One</h1><p><a href="two.html#there">there</a> <a href="two.html">two</a>
 <a href="https://example.org/">out</a> <a href="#end">end</a>
 <p style="break-before: page">second sheet<h2 id="end">End</h2>"""
-SECOND = """<h1>Two</h1><pre>{long}</pre><p style="break-before: page">x<h2 id="there">Place</h2>
+SECOND = """<link rel="stylesheet" href="{sheet}"><article class="bd-article"><h1>Two</h1>
+<pre>{long}</pre><p style="break-before: page">x<h2 id="there">Place</h2>
 <a href="#there">here</a>"""
 
 
@@ -29,7 +33,7 @@ def target(note: DictionaryObject, reader: PdfReader) -> int | str:
 
 def test_pages_become_one_file(tmp_path: Path) -> None:
     (tmp_path / "one.html").write_text(FIRST)
-    (tmp_path / "two.html").write_text(SECOND.format(long="word " * 400))
+    (tmp_path / "two.html").write_text(SECOND.format(long="word " * 400, sheet=SHEET))
     sheets = pdf.make(tmp_path, ["one", "two"], tmp_path / "out" / "book.pdf", "A book")
     reader = PdfReader(tmp_path / "out" / "book.pdf")
     assert sheets == len(reader.pages) == 4 and reader.metadata

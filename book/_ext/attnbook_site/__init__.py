@@ -5,11 +5,13 @@ One module for each concern; each has its own `setup`:
 - `theme`: templates, page options, removed parts of the theme
 - `colophon`: authors, licence and version below each page; 404, sitemap, what links show
 - `api`, `package`: the package's pages, read from its files; links from chapters' code to them
+- `claims`: links between the list of claims and the cells that show them
 - `repository`: the "report a problem" link, from the configured address
 - `search`: words with a hyphen are found as one word
 - `door`: the package's wheel, the first cells that install it, launch buttons
 - `math`: KaTeX at build time, with its stylesheet and fonts from npm
 - `widgets`: stored widgets on the pages, one shared script for each class, the `{widget}` directive
+- `progress`: pages read and questions answered, marked in the table of contents
 - `weights`: models that run in the page, each a script that is fetched on demand
 - `published`: a published language model in parts, for widgets that run it
 - `bertviz`: bertviz's views, drawn when scrolled to, with nothing from a CDN
@@ -31,11 +33,13 @@ from attnbook import bundles
 from . import (
     api,
     bertviz,
+    claims,
     colophon,
     door,
     figures,
     fonts,
     math,
+    progress,
     published,
     repository,
     search,
@@ -50,10 +54,12 @@ PARTS = (
     repository,
     colophon,
     api,
+    claims,
     search,
     door,
     math,
     widgets,
+    progress,
     weights,
     published,
     bertviz,

@@ -6,6 +6,7 @@ host.
 """
 
 import html
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -54,13 +55,18 @@ def on_page(
         "cite": context["pathto"]("book/cite") if "book/cite" in app.env.found_docs else "",
         "source": app.config.html_theme_options["repository_url"],
     }
-    told = {"og:title": context.get("title", ""), "og:type": "book"}
+    title = re.sub(
+        "<[^>]*>", "", context.get("title", "")
+    )  # with the number of a chapter in a span
+    told = {"og:title": html.unescape(title), "og:type": "book"}
     told["og:description"] = said["abstract"]
     if here:
         told |= {"og:url": f"{here}{pagename}.html", "og:image": here + PICTURE}
     tags = [
         f'<meta property="{name}" content="{html.escape(text)}">' for name, text in told.items()
     ]
+    if here:
+        tags.append('<meta name="twitter:card" content="summary_large_image">')
     tags.append(f'<meta name="description" content="{html.escape(said["abstract"])}">')
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
 
@@ -72,7 +78,7 @@ def finish(app: Sphinx) -> None:
     sitemap = out / "sitemap.xml"
     sitemap.unlink(missing_ok=True)
     if here:
-        shutil.copy(BOOK / "figures/screenshot.png", out / PICTURE)
+        shutil.copy(BOOK / "figures/social.png", out / PICTURE)
         pages = sorted(f"{here}{name}.html" for name in app.env.found_docs)
         rows = "\n".join(f"<url><loc>{html.escape(page)}</loc></url>" for page in pages)
         sitemap.write_text(

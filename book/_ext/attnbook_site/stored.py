@@ -91,6 +91,12 @@ def _read(path: Path, mtime: int) -> dict[str, StoredWidget | str]:
     return views
 
 
+def views(path: Path) -> list[StoredWidget]:
+    """The views of the notebook at `path` that a page can show."""
+    found = _read(path, path.stat().st_mtime_ns).values()
+    return [view for view in found if isinstance(view, StoredWidget)]
+
+
 def by_id(path: Path, model_id: str) -> StoredWidget:
     """The view of `model_id` in the notebook at `path`."""
     found = _read(path, path.stat().st_mtime_ns).get(model_id, "is not in the notebook")
@@ -103,8 +109,7 @@ def by_name(path: Path, name: str) -> StoredWidget:
     """The widget called `name` in the notebook at `path`."""
     if not path.is_file():
         raise NotStoredError(f"no notebook {path.name} to take the widget {name!r} from")
-    views = _read(path, path.stat().st_mtime_ns).values()
-    widgets = [view for view in views if isinstance(view, StoredWidget)]
+    widgets = views(path)
     for widget in widgets:
         if widget.name == name:
             return widget

@@ -15,6 +15,10 @@ UNUSED = ("thebe", "design-tabs.js")
 # Files of the theme that no page fetches; 5 MB of the site otherwise.
 LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICENSE.txt")
 
+# Scripts that stop where a browser keeps nothing: they get layout.html's `bookStorage`.
+KEEPING = ("scripts/pydata-sphinx-theme.js", "sphinx_highlight.js", "searchtools.js")
+STORAGE = ("localStorage.", "bookStorage.")
+
 # Markup that is not accessible to screen readers and voice control, and its replacement.
 MENDED = {
     # myst-nb: the label replaces the visible text, "Show code cell source"
@@ -109,11 +113,15 @@ def finish(app: Sphinx) -> None:
     for pattern in LEFT_OUT:
         for file in (out / "_static").glob(pattern):
             file.unlink()
+    for file in (out / "_static" / name for name in KEEPING):
+        file.write_text(file.read_text("utf-8").replace(*STORAGE), "utf-8")
     # The theme has no colours for "auto", which only its script resolves: without one, light.
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         fixed = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
         # The arrow beside a chapter that has a second page bears no name.
+        fixed = fixed.replace(*(f"dataset.mode = {each}" for each in STORAGE))
+        fixed = fixed.replace(*(f"dataset.theme = {each}" for each in STORAGE))
         fixed = fixed.replace(TOGGLE, TOGGLE.replace("<summary", '<summary aria-label="Its pages"'))
         if fixed != text:
             page.write_text(fixed, encoding="utf-8")

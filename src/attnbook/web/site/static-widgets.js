@@ -161,3 +161,21 @@ globalThis.attnbookDraw = () => {
   const pause = () => new Promise((done) => setTimeout(done));
   last = last.then(() => show(host)).then(() => whole).then(pause);
 };
+
+// Paper waits for no frame: what a widget draws anew for it, since paper is light, comes at once. What asks for a
+// frame while it draws, as what plays, gets a later one.
+const later = globalThis.requestAnimationFrame;
+addEventListener("beforeprint", () => {
+  let drawing = false;
+  globalThis.requestAnimationFrame = (draw) => {
+    if (drawing) return later(draw);
+    drawing = true;
+    try {
+      draw(performance.now());
+    } finally {
+      drawing = false;
+    }
+    return 0;
+  };
+  addEventListener("afterprint", () => (globalThis.requestAnimationFrame = later), { once: true });
+});
