@@ -26,7 +26,8 @@ KEPT = {
             siebzig achtzig neunzig""",
         "the field's own": """Encoder Decoder GRU Score Scores score tanh softmax Softmax Logits
             RNNsearch dot cos""",
-        "German, or not English": "in input feeding additive one Six Auf",
+        "German, or not English": """in input feeding additive one Six Auf
+            Start Pause""",
         "names": "Worth Some Attention Bahdanau Luong et al CC BY BSD ipynb whl pdf Ctrl",
     }
 }
@@ -44,19 +45,31 @@ SAID = """(said) => {
         for (const node of document.body.querySelectorAll(`[${name}]`))
             if (!node.closest(stays)) said.add(node.getAttribute(name).trim());
 }"""
-# Words of drawings that do not fit: beyond the picture, or over the next word.
+# Words that do not fit: beyond the picture, over another word, over the edge of their box or into
+# the next one; and buttons beyond their widget.
 BEYOND = """() => [...document.querySelectorAll("svg.draw-picture")].flatMap((picture) => {
-    const frame = picture.getBoundingClientRect();
-    const boxes = [...picture.querySelectorAll("text")].map((text) => {
-        const { left, right, top, bottom } = text.getBoundingClientRect();
-        return { left, right, top, bottom, words: text.textContent };
-    }).filter((box) => box.right > box.left && box.words.trim());
+    const boxOf = (node) => {
+        const { left, right, top, bottom } = node.getBoundingClientRect();
+        return { left, right, top, bottom, words: node.textContent };
+    };
+    const wide = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const high = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    const frame = boxOf(picture);
+    const boxes = [...picture.querySelectorAll("text")].map(boxOf)
+        .filter((box) => box.right > box.left && /\\p{L}{2}/u.test(box.words));
+    const rects = [...picture.querySelectorAll("rect")].map(boxOf)
+        .filter((box) => box.right - box.left > 8);
+    const inside = (a, b) => wide(a, b) > 0.6 * Math.min(a.right - a.left, b.right - b.left);
     const out = boxes.filter((b) => b.left < frame.left - 1 || b.right > frame.right + 1);
-    const over = boxes.filter((a, n) => boxes.slice(n + 1).some((b) =>
-        Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
-        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4));
-    return [...out, ...over].map(({ words }) => words);
-})"""
+    const meets = (a, b) => wide(a, b) > 1 && high(a, b) > 4;
+    const over = boxes.filter((a, n) => boxes.slice(n + 1).some((b) => meets(a, b)));
+    const edge = boxes.filter((a) => rects.some((b) => meets(a, b)
+        && (inside(a, b) ? a.left < b.left - 1 || a.right > b.right + 1 : true)));
+    return [...out, ...over, ...edge].map(({ words }) => words);
+}).concat([...document.querySelectorAll(".attn button")].filter((button) => {
+    const frame = button.closest(".attn").getBoundingClientRect();
+    return button.getBoundingClientRect().right > frame.right - 1;
+}).map((button) => button.textContent))"""
 # Opens, presses and answers everything; gives all that was said on the way.
 WALK = """async (say) => {
     const said = new Set(), look = (0, eval)(say);
