@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Stored runs show no progress bars: they print times.
 export ATTNBOOK_PROGRESS := 0
 
-.PHONY: help book serve test test-all browser mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translators vocabularies course branch slides pdf figures release door lint format bench lock clean
+.PHONY: help book serve test test-all browser mutants cheats seeds again exercises run text assignments grade marks assets claims house widgets experiments bert gpt translation catalogues translators vocabularies course branch slides pdf figures release door lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -17,6 +17,12 @@ help:  ## list the verbs
 
 book: .venv/.book node_modules/.package-lock.json  ## build the site from the stored outputs; with SmolLM2 where it is in the cache, or MODEL=1
 	@$(PY) -m tools.site && echo "Open _build/html/index.html, or: make serve"
+
+translation: book  ## build what is translated, too, into _build/html/de: LANGUAGE=de
+	@$(PY) -m tools.translation $(or $(LANGUAGE),de)
+
+catalogues: book .venv/.test  ## bring a language's catalogues up to what its pages say now: LANGUAGE=de
+	@$(PY) -m tools.translation $(or $(LANGUAGE),de) --renew
 
 serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)

@@ -18,6 +18,7 @@ One module for each concern; each has its own `setup`:
 - `fonts`: icons, mathematics and text, cut down to what the pages show
 - `styles`: one style sheet for all pages, without unused rules
 - `figures`: a warning for every picture without alternative text
+- `translation`: a page in another language, built alone beside the English site
 """
 
 import hashlib
@@ -45,12 +46,14 @@ from . import (
     search,
     styles,
     theme,
+    translation,
     weights,
     widgets,
 )
 
 PARTS = (
     theme,
+    translation,
     repository,
     colophon,
     api,
@@ -68,7 +71,15 @@ PARTS = (
 )
 # After all pages are written, in this order: `fonts` cuts all fonts and the theme's sheet, and
 # `styles` joins the sheets.
-FINISH = (door.finish, math.finish, theme.finish, colophon.finish, fonts.finish, styles.finish)
+FINISH = (
+    door.finish,
+    math.finish,
+    theme.finish,
+    translation.finish,
+    colophon.finish,
+    fonts.finish,
+    styles.finish,
+)
 
 
 def note_sources(app: Sphinx, config: Config) -> None:

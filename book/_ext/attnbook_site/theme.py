@@ -49,7 +49,7 @@ CODE = re.compile(
 BREAKS = re.compile(r'(?<=[(\[])(?=[^)\]\s])|(?=<span class="o">\.</span>)')
 
 # Scripts that later ones on the page need at once; the others are deferred.
-AT_ONCE = ("documentation_options", "doctools", "widgets")
+AT_ONCE = ("documentation_options", "doctools", "translated", "widgets")
 
 REDIRECT = """<!DOCTYPE html>
 <html lang="en">
