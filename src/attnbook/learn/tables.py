@@ -92,7 +92,8 @@ class Experiment:
 
         Args:
             part: as "2/4": make the second of every four runs alone, and store no table: `store`
-                without a part does, with the runs of all parts. By default the variable `ATTNBOOK_PART`.
+                without a part does, with the runs of all parts. By default the environment's
+                variable `ATTNBOOK_PART`.
 
         Each run's rows are kept in `<name>.csv.partial` as soon as it ends: an interrupted
         experiment goes on there, and the old table stays until the new one is whole. The first
