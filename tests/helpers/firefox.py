@@ -240,7 +240,7 @@ def extend(patch: pytest.MonkeyPatch, session: Session) -> None:
         session.acted(target.page, lambda: target.evaluate(RETYPED, value))
 
     def tap(target: Locator, **options: Any) -> None:
-        target.click(trial=True)  # waits until it can be touched, and scrolls to it
+        target.scroll_into_view_if_needed()
         box = target.bounding_box()
         assert box
         session.touch(target.page, [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)])
