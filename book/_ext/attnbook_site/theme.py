@@ -120,8 +120,9 @@ def finish(app: Sphinx) -> None:
         text = page.read_text(encoding="utf-8")
         fixed = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
         # The arrow beside a chapter that has a second page bears no name.
-        fixed = fixed.replace(*(f"dataset.mode = {each}" for each in STORAGE))
-        fixed = fixed.replace(*(f"dataset.theme = {each}" for each in STORAGE))
+        for kept in ("mode", "theme"):
+            old, new = (f"dataset.{kept} = {each}" for each in STORAGE)
+            fixed = fixed.replace(old, new)
         fixed = fixed.replace(TOGGLE, TOGGLE.replace("<summary", '<summary aria-label="Its pages"'))
         if fixed != text:
             page.write_text(fixed, encoding="utf-8")
