@@ -1,5 +1,6 @@
 """The book as one file: pages in order, numbered through, with an outline and links inside."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ def target(note: DictionaryObject, reader: PdfReader) -> int | str:
 def test_pages_become_one_file(tmp_path: Path) -> None:
     (tmp_path / "one.html").write_text(FIRST)
     (tmp_path / "two.html").write_text(SECOND.format(long="word " * 400, sheet=SHEET))
-    sheets = pdf.make(tmp_path, ["one", "two"], tmp_path / "out" / "book.pdf", "A book")
+    given = tmp_path, ["one", "two"], tmp_path / "out" / "book.pdf", "A book"
+    with ThreadPoolExecutor(1) as apart:  # the tests' own browser has this thread's loop
+        sheets = apart.submit(pdf.make, *given).result()
     reader = PdfReader(tmp_path / "out" / "book.pdf")
     assert sheets == len(reader.pages) == 4 and reader.metadata
     assert reader.metadata.title == "A book"

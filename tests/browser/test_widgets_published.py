@@ -95,8 +95,8 @@ def test_a_text_of_ones_own_goes_on_as_the_package_says(
         expect(shown.locator(".attn-label")).to_have_text(
             visible(tokenizer.decode([int(order[0])]) or tokenizer.vocab.tokens[int(order[0])])
         )
-        found = float(shown.locator("b").first.inner_text())
-        assert found == pytest.approx(p[order[0]].item(), abs=2e-3)
+        says, wanted = shown.locator("b").first.inner_text, p[order[0]].item()
+        until(page, lambda says=says, wanted=wanted: abs(float(says()) - wanted) < 2e-3)
         number = uniform(torch.tensor([0]), at).item()
         expect(view.locator(".attn-fell b")).to_have_text(format_number(number))
         ends = p[order].cumsum(-1)
@@ -192,15 +192,15 @@ def test_other_rules_write_behind_the_text(
     expect(out).to_be_hidden()
 
 
-@pytest.mark.parametrize("part", repeats(*range(5)))
+@pytest.mark.parametrize("part", repeats(*range(10)))
 def test_many_texts_by_random_presses(open_page: Callable[..., Page], part: int) -> None:
-    """Ten texts of 60 tokens under changing methods: none ends but by the end token or its room."""
+    """Five texts of 60 tokens, changing methods: none ends but by the end token or its room."""
     page = open_page()
     view, chance = widget(page, 0), Random(part)
     loaded(view)
     methods = view.locator(".attn-methods button")
     count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
-    for text in range(10):
+    for text in range(5):
         begun(view, " ".join(chance.sample(OWN.split(), 1 + text % 5)))
         start = count()
         while count() - start < 60 and not OVER.search(view.inner_text()):

@@ -29,7 +29,8 @@ export class Other {
     this.text = h("p", { className: "attn-continued", tabIndex: 0, role: "group",
       "aria-label": "What the other rule wrote", hidden: true });
     this.note = h("p", { className: "attn-note", role: "status" }, WORDS);
-    this.node = h("div", {}, h("div", { className: "attn-row attn-act" }, this.rules.node, this.go), this.text, this.note);
+    const acts = h("div", { className: "attn-row attn-act" }, this.rules.node, this.go);
+    this.node = h("div", {}, acts, this.text, this.note);
   }
   stop(words = WORDS) {
     this.#running = undefined;

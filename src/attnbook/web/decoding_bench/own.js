@@ -20,7 +20,8 @@ export function makeOwn({ site, language, begin, write, other }) {
     } });
   const go = button("Write", write, "attn-go");
   const acts = h("div", { className: "attn-row attn-act" }, button("Begin with this", () => begin(text.value)), go);
-  const own = h("div", {}, text, acts, other), node = h("div", { className: "attn-own" }, loader.row, own, loader.words);
+  const own = h("div", {}, text, acts, other);
+  const node = h("div", { className: "attn-own" }, loader.row, own, loader.words);
 
   function draw(writing) {
     own.hidden = loader.draw() !== "ready";

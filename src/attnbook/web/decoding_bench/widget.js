@@ -81,14 +81,14 @@ class DecodingBench {
   makeOwn(site) {
     this.language = site && language(site);
     const begin = (text) => this.begin(text), write = () => this.writer.press();
-    this.other = new Other(this);
-    return makeOwn({ site, language: this.language, begin, write, other: this.other.node });
+    this.other = site && new Other(this);
+    return makeOwn({ site, language: this.language, begin, write, other: this.other?.node ?? "" });
   }
   // The model's stage has changed: when it is there, it answers for this text.
   async hearModel() {
     const { stage, told } = this.language;
     if (stage === "loading") return this.own.draw();
-    if (stage === "failed") this.answers.begin(undefined, []), this.writer.halt(), this.other.stop();
+    if (stage === "failed") this.answers.begin(undefined, []), this.writer.halt(), this.other?.stop();
     if (stage === "ready" && !this.answers.language) {
       const wrong = this.tree.ids.find((id) => this.names[id] !== told.names[id]);
       if (wrong !== undefined || told.names.length !== this.sizes.vocab) {
