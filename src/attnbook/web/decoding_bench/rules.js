@@ -6,8 +6,8 @@ const PLAIN = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 export const RULES = [
   ["typical sampling, 0.9", { typical: 0.9 }],
   ["repetition penalty, 1.3", { penalty: 1.3 }],
-  ["beam search, 4, by the sum", { beam: 4, power: 0 }],
-  ["beam search, 4, by the mean", { beam: 4, power: 1 }],
+  ["beams of 4, by the sum", { beam: 4, power: 0 }],
+  ["beams of 4, by the mean", { beam: 4, power: 1 }],
 ];
 
 // What the model says of a place are { order, logp, whole }: ids in falling order, their log-probabilities, and the
