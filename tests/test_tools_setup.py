@@ -92,14 +92,15 @@ def test_chromium_says_in_one_line_what_to_install(monkeypatch):
     ("debian", "user", "called"),
     [(True, 0, "apt-get"), (True, 7, "playwright"), (False, 0, "playwright")],
 )
-def test_chromium_comes_from_debian_or_from_playwright(monkeypatch, debian, user, called):
+@pytest.mark.parametrize("names", [("chromium", "chromium"), ("firefox-esr", "firefox")])
+def test_a_browser_comes_from_debian_or_from_playwright(monkeypatch, debian, user, called, names):
     commands = []
     monkeypatch.setattr(chromium, "debian", lambda: debian)
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
-    chromium.install()
-    assert all(called in command for command in commands)
-    assert commands
+    chromium.install(*names)
+    assert commands and all(called in command for command in commands)
+    assert names[called == "playwright"] in commands[-1]
 
 
 def told(path: pathlib.Path, version: str) -> str:
@@ -124,20 +125,9 @@ def test_firefox_says_that_the_named_one_does_not_do(monkeypatch, tmp_path):
             firefox.find()
 
 
-@pytest.mark.parametrize(("debian", "user"), [(True, 0), (True, 7), (False, 0)])
-def test_firefox_comes_from_debian_or_from_playwright(monkeypatch, debian, user):
-    commands = []
-    monkeypatch.setattr(firefox, "debian", lambda: debian)
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
-    firefox.install()
-    called = "apt-get" if debian and user == 0 else "playwright"
-    assert commands and all(called in command for command in commands)
-
-
 def test_firefox_says_in_one_line_what_to_install(monkeypatch):
     for name, gives in {"find": None, "install": None, "playwrights": False}.items():
-        monkeypatch.setattr(firefox, name, lambda gives=gives: gives)
+        monkeypatch.setattr(firefox, name, lambda *names, gives=gives: gives)
     with pytest.raises(SystemExit) as stop:
         firefox.ensure()
     assert "apt-get install firefox-esr" in str(stop.value) and "\n" not in str(stop.value)

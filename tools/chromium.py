@@ -39,17 +39,17 @@ def works(path: str | None) -> bool:
         return False
 
 
-def install() -> None:
-    """Fetch a Chromium; if that fails, find() returns None."""
+def install(package: str = "chromium", playwrights: str = "chromium") -> None:
+    """Fetch a browser: Debian's package, elsewhere Playwright's; if that fails, there is none."""
     if debian() and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         # A font is needed: without one a page has no text to measure or to click.
-        packages = ["chromium", "fonts-liberation"]
+        packages = [package, "fonts-liberation"]
         command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", *packages]
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
     else:
-        command = [sys.executable, "-m", "playwright", "install", "chromium"]
+        command = [sys.executable, "-m", "playwright", "install", playwrights]
         subprocess.run(command, check=False, stdout=sys.stderr)
 
 

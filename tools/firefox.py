@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from tools.chromium import debian, works
+from tools.chromium import install, works
 
 NAMES = ["firefox-esr", "firefox"]
 OLDEST = 153  # what Playwright asks over WebDriver BiDi, an older one does not know
@@ -44,23 +44,10 @@ def playwrights() -> bool:
         return works(playwright.firefox.executable_path)
 
 
-def install() -> None:
-    """Fetch a Firefox; if that fails, there is none."""
-    if debian() and os.geteuid() == 0:
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        packages = ["firefox-esr", "fonts-liberation"]
-        command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", *packages]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
-    else:
-        command = [sys.executable, "-m", "playwright", "install", "firefox"]
-        subprocess.run(command, check=False, stdout=sys.stderr)
-
-
 def ensure() -> str | None:
     """The path of a Firefox, fetched if needed; None is Playwright's own."""
     if not (path := find()) and not playwrights():
-        install()
+        install("firefox-esr", "firefox")
         path = find()
         if not path and not playwrights():
             sys.exit(MISSING)

@@ -1,8 +1,7 @@
 // Rules of DecodingBench that look beyond one place: what was written before, or several texts at once; no DOM.
-import { uniform } from "../engine/random.js";
-import { fall, leave, ranked } from "../engine/sampling.js";
+import { ranked } from "../engine/sampling.js";
+import { drawn } from "../prompt_bench/prompt.js";
 
-const PLAIN = { temperature: 1, topK: 0, topP: 1, minP: 0 };
 export const RULES = [
   ["typical sampling, 0.9", { typical: 0.9 }],
   ["repetition penalty, 1.3", { penalty: 1.3 }],
@@ -42,8 +41,7 @@ export async function draws(next, ids, { most, end, typical: p, penalty, seed, a
   while (row.length < most && row.at(-1) !== end) {
     const read = [...ids, ...row], told = await next(read);
     if (!told) return undefined;
-    const { order, logp } = p ? typical(told, p) : penalised(told, read, penalty);
-    const id = order[fall(leave(logp, PLAIN), uniform(seed, at + row.length)).rank];
+    const left = p ? typical(told, p) : penalised(told, read, penalty), id = drawn(left, 1, seed, at + row.length);
     row.push(id);
     sum += told.logp[told.order.indexOf(id)];
     heard(row);
