@@ -51,6 +51,21 @@ FLAGS = [
 NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
   if (name.startsWith("aria") || name === "role") delete Element.prototype[name];"""
 
+# As on a machine that draws seldom: a test that reads before it is drawn fails here each time.
+SLOW = int(os.environ.get("ATTNBOOK_SLOW", "0"))  # ms from the wish to draw to the drawing
+SELDOM = """{
+  const draw = requestAnimationFrame, forget = cancelAnimationFrame, later = setTimeout;
+  const waiting = new Map();
+  let last = 0;
+  requestAnimationFrame = (f) => {
+    const n = ++last, now = (time) => waiting.delete(n) && f(time);
+    waiting.set(n, 0);
+    later(() => waiting.has(n) && waiting.set(n, draw(now)), %d);
+    return n;
+  };
+  cancelAnimationFrame = (n) => (forget(waiting.get(n)), waiting.delete(n));
+}"""
+
 
 DOWNLOAD = "Playwright hears of no download of an ordinary Firefox"
 # What Chromium alone can be asked. Every other test that takes a browser runs in each.
@@ -210,6 +225,8 @@ def page_factory(
         context.grant_permissions(ALLOWED.get(NAME, []))
         context.route("**/*", faults.route)
         context.add_init_script(NO_REFLECTION)
+        if SLOW:
+            context.add_init_script(SELDOM % SLOW)
         page = context.new_page()
         faults.watch(page)
         page.goto(address(str(url_or_path), scheme), wait_until="load")

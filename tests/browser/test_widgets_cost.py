@@ -142,6 +142,7 @@ def test_a_setting_is_exact(open_page: Callable[..., Page], where: dict[str, Any
     choose(calculator, "setting", "401 texts")
     assert texts(calculator) == says(**LARGE, **FAST, n=65, batch=401)
     slider(calculator, "blocks").press("ArrowLeft")
+    settle(calculator.page)
     setting = calculator.get_by_role("combobox", name="setting")
     assert setting.evaluate("(list) => list.selectedOptions[0].text") == "as set below"
     assert calculator.page.get_by_role("combobox", name="setting").count() == 1  # none: no list

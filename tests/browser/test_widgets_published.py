@@ -23,14 +23,15 @@ from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 PART = 40_000
 OWN = "It's in 1812 the end, and they"
 OVER = re.compile("The text ends here|reads no more tokens")
-# Presses Stop once so many tokens stand there, if writing has not ended by itself before.
+# Presses Stop once so many tokens stand there, if writing has not ended by itself before; only
+# once, as the button is called Stop up to the next drawing and would begin anew.
 WRITTEN = """(wanted) => {
     const button = document.querySelector(".attn-own .attn-go");
     const bench = document.querySelector(".attn-bench");
     const count = bench.querySelectorAll(".attn-text .attn-tok:not(.attn-next)").length;
     const over = count >= wanted || /text ends here|no more tokens/.test(bench.innerText);
-    if (button.textContent !== "Stop") return over;
-    if (count >= wanted) button.click();
+    if (button.textContent !== "Stop") return button.pressed = false, over;
+    if (count >= wanted && !button.pressed) button.pressed = true, button.click();
     return false;
 }"""
 
@@ -125,10 +126,7 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     expect(view.locator(".attn-beyond")).to_be_hidden()
     view.get_by_role("button", name="Write", exact=True).click()
     count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
-    until(page, lambda: count() > 40 or "ends here" in view.inner_text())
-    stop = view.get_by_role("button", name="Stop", exact=True)
-    if stop.count():
-        stop.click()
+    page.wait_for_function(WRITTEN, arg=41)
     expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
     settle(page, 3)
     before = count()

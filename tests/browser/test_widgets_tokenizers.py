@@ -82,6 +82,7 @@ def test_three_vocabularies_cut(open_page: Callable[..., Page], where: dict[str,
         tokens = [ours.vocab.tokens[i].replace("Ġ", "␣") for i in ids]
         assert pieces(view.locator(".attn-lane .attn-pieces").nth(n)) == tokens
     view.get_by_role("slider", name="step").press("End")
+    settle(page, 2)
     parts = view.locator(".attn-cuts")
     for n, name in enumerate([*VOCABULARIES][:2]):
         ours = load_vocabulary(name)

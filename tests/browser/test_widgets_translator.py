@@ -232,6 +232,7 @@ def test_the_walk_of_a_word(open_page: Callable[..., Page], where: dict[str, Any
     view.locator(".attn-number").fill("437")
     view.get_by_role("button", name="Walk through one word").click()
     word = view.locator(".attn-written").nth(1).get_by_role("button", name="und", exact=True)
+    expect(view.locator(".attn-telling")).to_contain_text("is written")
     word.tap() if where["width"] < 600 else word.click()
     expect(word).to_have_attribute("aria-pressed", "true")
     onwards, caption = view.locator(".attn-onwards"), view.locator(".attn-telling")
@@ -243,6 +244,7 @@ def test_the_walk_of_a_word(open_page: Callable[..., Page], where: dict[str, Any
     onwards.press("Space")
     expect(caption).to_contain_text("Softmax turns the scores into weights")
     rows = view.locator(".attn-step tbody tr")
+    expect(rows.locator(".attn-level b")).to_have_count(len(told["weights"]))
     assert rows.locator("th").all_inner_texts() == list(number_pair(437).source)
     scores = [x.replace("−", "-") for x in rows.locator(".attn-score").all_inner_texts()]
     np.testing.assert_allclose(np.array(scores, float), told["scores"], rtol=0, atol=0.0051)
@@ -272,8 +274,9 @@ def test_each_head_has_a_map_and_a_walk(open_page: Callable[..., Page]) -> None:
     view.get_by_role("combobox", name="head").select_option("3")
     for _ in range(2):
         view.locator(".attn-onwards").click()
-    settle(page, 2)
-    weights = view.locator(".attn-step tbody .attn-level b").all_inner_texts()
+    levels = view.locator(".attn-step tbody .attn-level b")
+    expect(levels).to_have_count(len(told[2][2]))
+    weights = levels.all_inner_texts()
     np.testing.assert_allclose(np.array(weights, float), told[2][2], rtol=0, atol=0.0062)
     view.get_by_role("combobox", name="German word").select_option("5. dreißig")
     settle(page, 2)
@@ -368,10 +371,10 @@ def test_the_walk_of_a_word_in_the_transformer(
     for key in ("Enter", "Space"):
         onwards.press(key)
     rows = view.locator(".attn-step tbody tr")
+    expect(rows.locator(".attn-level b")).to_have_count(len(told["weights"]))
     assert rows.locator("th").all_inner_texts() == list(number_pair(437).source)
     scores = [x.replace("−", "-") for x in rows.locator(".attn-score").all_inner_texts()]
     np.testing.assert_allclose(np.array(scores, float), told["scores"], rtol=0, atol=0.0051)
-    expect(rows.locator(".attn-level b")).to_have_count(len(told["weights"]))
     weights = rows.locator(".attn-level b").all_inner_texts()
     np.testing.assert_allclose(np.array(weights, float), told["weights"], rtol=0, atol=0.0051)
     onwards.click()

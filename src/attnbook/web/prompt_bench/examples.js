@@ -3,8 +3,8 @@ import { whole } from "./fields.js";
 import { MOST } from "./prompt.js";
 import { button, disable, h } from "../shared/ui.js";
 
-// `change` gets all examples anew, and whether a key wrote them.
-export function makeExamples(change) {
+// `told` gets all examples anew, and whether a key wrote them.
+export function makeExamples(told) {
   const list = h("ol", { className: "attn-examples", role: "list" }), rows = [];
   const add = button("Add an example", () => {
     if (examples.length < MOST.examples) change([...examples, ["", first]], (fresh = true));
@@ -13,6 +13,11 @@ export function makeExamples(change) {
   const node = h("div", { role: "group", "aria-label": "Examples in front" }, title, list, add);
   let examples = [], first = "", fresh = false; // fresh: an example was added, and is written next
 
+  // What follows before the next drawing builds on it.
+  function change(all, written = false) {
+    examples = all;
+    told(all, written);
+  }
   function write(n, at, text) {
     change(examples.map((pair, i) => (i === n ? pair.map((old, j) => (j === at ? whole(text) : old)) : pair)), true);
   }

@@ -69,10 +69,15 @@ export function makeWalk(put, labels, which) {
     h("div", { className: "attn-moves" }, back, next, count, close));
   let now = { stage: 1, stages: [] };
 
+  // A second press may come before the next drawing.
+  function to(place) {
+    Object.assign(now, place);
+    put(place);
+  }
   function go(by) {
     const stage = now.stage + by;
-    if (stage > now.stages.length) put({ stage: 1, at: (now.at + 1) % now.size });
-    else if (stage > 0) put({ stage });
+    if (stage > now.stages.length) to({ stage: 1, at: (now.at + 1) % now.size });
+    else if (stage > 0) to({ stage });
   }
   const fill = (list, names) => {
     if (String(names) === String(Array.from(list, (option) => option.text))) return;
