@@ -30,7 +30,7 @@ serve: book  ## build, then show the site on http://localhost:8000 (or PORT=...)
 test: .venv/.test node_modules/.package-lock.json  ## set up and check everything, repetitions once
 	@$(PY) -m tools.suite
 
-test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination, and widgets in Firefox; an hour more
+test-all: .venv/.test node_modules/.package-lock.json  ## the same with every seed, page and combination, and widgets in Firefox and drawn late; an hour more
 	@$(PY) -m tools.suite --full
 
 browser: .venv/.test node_modules/.package-lock.json  ## run the tests of widgets in NAME=firefox or webkit: FILE=tests/browser/test_x.py, or all but JupyterLab's

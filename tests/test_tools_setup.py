@@ -133,9 +133,13 @@ def test_firefox_says_in_one_line_what_to_install(monkeypatch):
     assert "apt-get install firefox-esr" in str(stop.value) and "\n" not in str(stop.value)
 
 
-def test_pages_meet_firefox_in_test_all_alone():
-    assert "firefox" not in suite.stages()
-    assert "ATTNBOOK_BROWSER=firefox" in suite.stages(full=True)["firefox"]
+@pytest.mark.parametrize(
+    ("stage", "setting"),
+    [("firefox", "ATTNBOOK_BROWSER=firefox"), ("drawn late", "ATTNBOOK_SLOW=200")],
+)
+def test_pages_meet_other_browsers_in_test_all_alone(stage, setting):
+    assert stage not in suite.stages()
+    assert setting in suite.stages(full=True)[stage] and stage in suite.LONG_STAGES
 
 
 # environment

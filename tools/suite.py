@@ -3,7 +3,7 @@
 The quick checks run two at a time, and each prints its output when it has ended.
 
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
-combination, and those of widgets once more in Firefox.
+combination, and those of widgets twice more: in Firefox, and in a Chromium that draws late.
 """
 
 import os
@@ -32,6 +32,7 @@ LONG = [
     "test_llama",
     "test_walls",
 ]
+LONG_STAGES = ("pytest", "firefox", "drawn late")  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
 
@@ -47,8 +48,11 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
     widgets = sorted((ROOT / "tests" / "browser").glob("test_widgets_*.py"))
     pages = [str(path) for path in widgets if path.stem != "test_widgets_jupyter"]  # no JupyterLab
-    elsewhere = ["env", "ATTNBOOK_BROWSER=firefox", *PYTEST, *POOL, *pages]
-    elsewhere += [f"--junitxml={report('firefox')}"]
+    others = {"firefox": "ATTNBOOK_BROWSER=firefox", "drawn late": "ATTNBOOK_SLOW=200"}
+    again = {
+        name: ["env", setting, *PYTEST, *POOL, *pages, f"--junitxml={report(name)}"]
+        for name, setting in others.items()
+    }
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],
         "ruff": ["ruff", "check"],
@@ -57,7 +61,7 @@ def stages(full: bool = False) -> dict[str, list[str]]:
         "node": [*node, *node_tests],
         "bad input": [*bad, f"--junitxml={report('bad input')}"],
         "pytest": [*PYTEST, *POOL, *every, *tests, f"--junitxml={report('pytest')}"],
-        **({"firefox": elsewhere} if full else {}),
+        **(again if full else {}),
     }
 
 
@@ -104,7 +108,7 @@ def main(full: bool = False) -> None:
     shutil.rmtree(SITE, ignore_errors=True)
     start, commands = time.perf_counter(), stages(full)
     assets = commands.pop("assets")
-    long = {stage: commands.pop(stage) for stage in ("pytest", "firefox") if stage in commands}
+    long = {stage: commands.pop(stage) for stage in LONG_STAGES if stage in commands}
     done = {"assets": run("assets", assets, shown=True)}
     with ThreadPoolExecutor(2) as pool:
         for stage, result in zip(commands, pool.map(run, commands, commands.values()), strict=True):

@@ -88,6 +88,9 @@ DRIVE = "put_back(widgets, first)"
 ONE_OF_EACH = IMPORT + "display(*one_of_each())"
 
 MISSING = "widget model not found"  # on the console
+# On the console: JupyterLab asks again and again which sessions run, and an answer older than a new
+# session ends that for the page, which then has neither kernel nor widgets.
+LOST = "Cannot read properties of null (reading 'kernel')"
 NOT_FOUND = "Error displaying widget: model not found"
 SAVE_STATE = "Save Widget State Automatically"
 
@@ -181,6 +184,8 @@ def told(widgets: list[Any]) -> str:
 def put_back(widgets: list[Any], states: list[dict[str, Any]]) -> None:
     """Another state, set from Python: the first."""
     for widget, state in zip(widgets, states, strict=True):
+        while widget._property_lock:  # by the thread that hears the page
+            time.sleep(0.01)
         with widget.hold_trait_notifications():
             for trait, value in state.items():
                 setattr(widget, trait, value)
@@ -206,11 +211,23 @@ class Lab:
         return name
 
     def open(self, name: str) -> Page:
+        """As a reader does: where the kernel is lost, the page is loaded again."""
         page = self.context.new_page()
         self.faults.watch(page)
         page.goto(f"{self.address}/doc/tree/{name}")
-        page.locator(".jp-CodeCell").first.wait_for(timeout=60_000)
+        named = page.locator(".jp-Toolbar-kernelName").filter(has_not_text="No Kernel")
+        idle = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+        for _ in range(3):
+            page.locator(".jp-CodeCell").first.wait_for(timeout=60_000)
+            until(lambda: self.lost() or named.count() * idle.count() > 0, True)
+            if not self.lost():
+                break
+            self.faults.errors = [error for error in self.faults.errors if LOST not in error]
+            page.reload()
         return page
+
+    def lost(self) -> bool:
+        return any(LOST in error for error in self.faults.errors)
 
     def trust(self, name: str) -> None:
         """As `jupyter trust` does."""
