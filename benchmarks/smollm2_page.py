@@ -56,7 +56,7 @@ OURS = """async ({ prompt, n, part }) => {
       : call("begin", { part: bytes, total: file.byteLength }, [bytes]));
   }
   const load = performance.now() - begun;
-  const ids = await call("encode", prompt), from = ids.length;
+  const ids = await call("encode", { text: prompt, special: false }), from = ids.length;
   FRAMES
   const start = performance.now();
   let first;
