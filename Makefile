@@ -111,8 +111,8 @@ figures: .venv/.test  ## pack every drawing and chart as SVG into _build/figures
 release: slides pdf figures  ## make what a release carries, in dist/: TAG=v0.1.0
 	@$(PY) -m tools.release $(TAG)
 
-door: .venv/.test node_modules/.package-lock.json  ## download chapters from the served site and run them where nothing is: CHAPTER=02, or all
-	@$(PY) -m tools.door $(CHAPTER)
+door: .venv/.test node_modules/.package-lock.json  ## download chapters from the served site and run them where nothing is: CHAPTER=02, PYTHONS="python3.11 python3.13", SDIST=1, LIKE=colab or binder, OPEN=nbclassic or jupyterlab
+	@$(PY) -m tools.door $(CHAPTER) $(PYTHONS:%=--python %) $(SDIST:%=--sdist) $(LIKE:%=--like %) $(OPEN:%=--open %)
 
 lint: .venv/.test  ## check style, types and notebooks, without running anything
 	@ruff check && ruff format --check && pyright && $(PY) -m tools.chapters check

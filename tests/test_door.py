@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,9 +22,10 @@ from tests.helpers.files import listed
 from tests.helpers.minibook import ADDRESS as REPOSITORY
 from tests.helpers.minibook import PUBLISHED as SITE
 from tests.helpers.minibook import ROOT, build_book, write_mini_book
-from tools import branch, checks, door, notebooks
+from tools import branch, checks, door, notebooks, opened
 
 WHEEL = f"attnbook-{checks.project()['version']}-py3-none-any.whl"
+SDIST = f"attnbook-{checks.project()['version']}.tar.gz"
 COLAB = "colab.research.google.com/github/someone/a-fork/blob/notebooks/chapter.ipynb"
 
 
@@ -72,9 +74,9 @@ def built(book: Path) -> Path:
     return book / "_build/html"
 
 
-def wheel(html: Path) -> str:
-    """The address of the site's only wheel."""
-    (path,) = (html / "_static/dist").rglob("*.whl")
+def wheel(html: Path, ending: str = "whl") -> str:
+    """The address of the site's only wheel, or sdist."""
+    (path,) = (html / "_static/dist").rglob(f"*.{ending}")
     return path.relative_to(html).as_posix()
 
 
@@ -98,6 +100,7 @@ def test_what_a_published_page_offers(built: Path) -> None:
     page = (built / "chapter.html").read_text("utf8")
     assert COLAB in page
     assert f'href="{wheel(built)}"' in page and 'href="_sources/chapter.ipynb"' in page
+    assert f'href="{wheel(built, "tar.gz")}"' in page
     assert f'<link rel="canonical" href="{SITE}/chapter.html"' in page
     assert WHEEL not in (built / "index.html").read_text("utf8")  # no notebook, nothing to install
 
@@ -148,7 +151,7 @@ def test_where_the_code_comes_from(
     options: dict[str, Any] = {"repository_url": repository}
     config = SimpleNamespace(html_baseurl="", html_theme_options=options)
     monkeypatch.setenv("BOOK_SITE_URL", site)
-    monkeypatch.setattr(site_door, "build", lambda folder: WHEEL)
+    monkeypatch.setattr(site_door, "build", lambda folder: (WHEEL, "x.tar.gz"))
     monkeypatch.setattr(site_door, "commit", lambda: known)
     for follows in ("1", ""):  # whether somebody keeps the branch that buttons open
         options["launch_buttons"] = {"colab_url": "x"}
@@ -239,21 +242,35 @@ def test_a_notebook_names_the_extra_that_it_imports(
 # The wheel and the commit
 
 
-def test_the_same_code_gives_the_same_wheel(site_door: ModuleType, tmp_path: Path) -> None:
-    made = list[str]()
+def test_the_same_code_gives_the_same_wheel_and_sdist(
+    site_door: ModuleType, tmp_path: Path
+) -> None:
+    made = list[tuple[str, str]]()
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "attnbook-0.0.9-py3-none-any.whl").touch()
     for folder in ("one", "two"):
         made.append(site_door.build(tmp_path / folder))
         os.utime(ROOT / "src/attnbook/__init__.py")
-    assert made[0] == made[1] and made[0].endswith(f"/{WHEEL}")
-    one, two = ((tmp_path / folder / made[0]).read_bytes() for folder in ("one", "two"))
-    assert one == two and hashlib.sha256(one).hexdigest().startswith(made[0].partition("/")[0])
+    assert made[0] == made[1]
+    for place, name in zip(made[0], (WHEEL, SDIST), strict=True):
+        one, two = ((tmp_path / folder / place).read_bytes() for folder in ("one", "two"))
+        digest = hashlib.sha256(one).hexdigest()[:12]
+        assert one == two and place == f"{digest}/{name}"
     assert [path.name for path in (tmp_path / "one").rglob("*.whl")] == [WHEEL]
-    names = set(zipfile.ZipFile(tmp_path / "one" / made[0]).namelist())
+    names = set(zipfile.ZipFile(tmp_path / "one" / made[0][0]).namelist())
     inside = {name for name in listed() if name.startswith("src/attnbook/")}
     assert {name.removeprefix("src/") for name in inside} <= names
     assert not {name for name in names if "solutions" in name or name.startswith("tests")}
+
+
+def test_the_sdist_makes_the_same_wheel(
+    site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wheel, sdist = site_door.build(tmp_path / "here")
+    with tarfile.open(tmp_path / "here" / sdist) as archive:
+        archive.extractall(tmp_path / "there", filter="data")
+    monkeypatch.setattr(site_door, "ROOT", tmp_path / "there" / SDIST.removesuffix(".tar.gz"))
+    assert site_door.build(tmp_path / "again")[0] == wheel
 
 
 @pytest.fixture
@@ -317,17 +334,26 @@ def test_no_branch_whose_first_cells_fail(book: Path, tmp_path: Path) -> None:
 
 def test_the_door_downloads_what_the_button_offers(built: Path) -> None:
     with door.served(built) as address:
-        nb = door.download(f"{address}/chapter.html")
-    assert notebooks.code_cells(nb)[0].source == first_cell(built, "chapter").source
+        page = f"{address}/chapter.html"
+        nb, other = door.download(page), door.download(page, sdist=True)
+        sdist = f"{address}/{wheel(built, 'tar.gz')}"
+    first = first_cell(built, "chapter").source
+    assert notebooks.code_cells(nb)[0].source == first
+    assert notebooks.code_cells(other)[0].source == first.replace(f"{SITE}/{wheel(built)}", sdist)
 
 
 def test_another_environment_sees_nothing_of_this_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commands = []
+
+    def call(self: door.Elsewhere, *said: str) -> str:
+        commands.append(said)
+        return ""
+
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("PATH", os.pathsep.join([str(ROOT / ".venv/bin"), os.environ["PATH"]]))
-    monkeypatch.setattr(door.Elsewhere, "call", lambda self, *said: commands.append(said))
+    monkeypatch.setattr(door.Elsewhere, "call", call)
     elsewhere = door.Elsewhere(tmp_path)
     code = "import sys, importlib.util as u; print(u.find_spec('attnbook'), u.find_spec('torch'))"
     done = subprocess.run(
@@ -336,3 +362,87 @@ def test_another_environment_sees_nothing_of_this_one(
     assert done.stdout == "None None\n"
     assert str(ROOT) not in json.dumps(elsewhere.environment["PATH"])
     assert any(said[:2] == ("pip", "install") for said in commands)
+
+
+@pytest.fixture
+def elsewhere() -> door.Elsewhere:
+    """An environment whose lists of packages are given: none is made."""
+    found = door.Elsewhere.__new__(door.Elsewhere)
+    found.had = {"torch": "2.9.0", "ipython": "7.34.0"}
+    return found
+
+
+def test_a_page_may_replace_nothing_that_was_there(
+    elsewhere: door.Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Colab would ask for a new session, and forget what it was told."""
+    now = {**elsewhere.had, "attnbook": "0.1.0"}
+    monkeypatch.setattr(elsewhere, "versions", lambda: now)
+    assert elsewhere.changed() == {}
+    now["ipython"] = "9.0.0"
+    assert elsewhere.changed() == {"ipython": "9.0.0"}
+    del now["torch"]
+    assert elsewhere.changed() == {"ipython": "9.0.0", "torch": None}
+
+
+def test_each_page_installs_the_package_anew_but_where_binder_has(
+    elsewhere: door.Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = []
+    monkeypatch.setattr(elsewhere, "call", lambda *said: called.append(said))
+    elsewhere.forget()
+    assert [said[:2] for said in called] == [("pip", "uninstall")]
+    elsewhere.had["attnbook"] = "0.1.0"
+    elsewhere.forget()
+    assert len(called) == 1
+
+
+def test_what_each_place_begins_with(
+    built: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCH", "2.9.0")
+    monkeypatch.setattr(door, "HTML", built)
+    assert door.asked_first("plain", tmp_path) == ["torch==2.9.0", "ipykernel"]
+    assert door.asked_first("nbclassic", tmp_path) == ["torch==2.9.0", "nbclassic"]
+    assert {"torch==2.9.0", "ipython==7.34.0"} <= set(door.asked_first("colab", tmp_path))
+    option, file = door.asked_first("binder", tmp_path)
+    assert option == "-r" and f"{SITE}/{wheel(built)}" in Path(file).read_text("utf-8")
+
+
+def test_several_pythons_are_tried_and_one_without_torch_is_told(
+    built: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def made(folder: Path, python: str, like: str) -> SimpleNamespace:
+        if python == "python3.99":
+            raise subprocess.CalledProcessError(1, ["pip", "install", "torch"])
+        return SimpleNamespace(python=python, like=like)
+
+    def went(elsewhere: SimpleNamespace, nb: nbformat.NotebookNode, address: str) -> str:
+        assert elsewhere.like == "colab" and ".tar.gz" in notebooks.code_cells(nb)[0].source
+        return f"by {elsewhere.python}"
+
+    said = "door --python python3.11 --python python3.99 --like colab --sdist"
+    monkeypatch.setattr(sys, "argv", said.split())
+    monkeypatch.setattr(door, "Elsewhere", made)
+    monkeypatch.setattr(door, "tried", went)
+    asked = door.arguments()
+    with door.served(built) as address:
+        monkeypatch.setattr(
+            door,
+            "offered",
+            lambda where, kind, ending: (
+                f"{address}/_sources/chapter.ipynb" if kind == "source" else f"{address}/x.tar.gz"
+            ),
+        )
+        counts = [door.visit(python, asked, ["chapter"], address) for python in asked.python]
+    out = capsys.readouterr().out
+    assert counts == [1, 0]
+    assert "by python3.11" in out and "python3.99: no environment" in out
+
+
+def test_first_cells_end_with_the_first_widget() -> None:
+    view = nbformat.v4.new_output("display_data", {notebooks.VIEW: {}})
+    text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    cells = [text(), code(), text(), code(outputs=[view]), code(outputs=[view])]
+    assert opened.first_cells(nbformat.v4.new_notebook(cells=cells)) == [1, 3]
+    assert opened.first_cells(nbformat.v4.new_notebook(cells=cells[:3])) == []

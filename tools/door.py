@@ -1,11 +1,15 @@
-"""Open each chapter as a reader does who has installed nothing: `python -m tools.door [CHAPTER]`.
+"""Open each page as a reader does who has installed nothing: `python -m tools.door [CHAPTER]`.
 
-Builds the site, serves it on localhost, downloads each chapter by the button of its page and runs
-them one after another in one environment with torch and Jupyter's kernel. The first cells install
-everything else; each installs the package anew. The environment cannot see this checkout or its
-packages.
+Builds the site, serves it on localhost, downloads each page's notebook by its button and runs them
+one after another in one environment with torch and Jupyter's kernel, for each `--python`. The first
+cells install everything else; each installs the package anew, from the site's wheel, or with
+`--sdist` from the sdist beside it. The environment cannot see this checkout or its packages.
+
+`--like colab` begins with the versions that Colab has, `--like binder` with what the branch of the
+launch buttons asks for. `--open` runs first cells by hand in a browser: `tools.opened`.
 """
 
+import argparse
 import contextlib
 import functools
 import http.server
@@ -26,12 +30,18 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from tools import chapters, notebooks, site
+from tools import branch, chapters, notebooks, opened, site
 from tools.environment import PINS
 from tools.notebooks import ROOT
 
 BUILT = ROOT / ".cache" / "door"
-BUTTON = re.compile(r'href="([^"]+\.ipynb)"[^>]*\bdownload-source-button')
+HTML = BUILT / "_build" / "html"
+BUTTON = r'href="([^"]+{ending})"[^>]*\bdownload-{kind}-button'
+WHEEL = re.compile(r'(?<= @ )[^"]+\.whl')
+# What a notebook of Colab talks with; a change of one of them asks for a new session.
+COLAB = ["ipykernel==6.17.1", "ipython==7.34.0", "ipywidgets==7.7.1", "traitlets==5.7.1"]
+COLAB += ["matplotlib==3.10.0", "numpy==2.0.2", "pillow==11.3.0"]
+STOPPED = (CellExecutionError, CellTimeoutError, DeadKernelError, subprocess.CalledProcessError)
 ASK = """import importlib.metadata, json, attnbook, torch
 origin = importlib.metadata.distribution("attnbook").read_text("direct_url.json")
 json.dumps([attnbook.__file__, json.loads(origin)["url"], torch.__version__])"""
@@ -63,84 +73,158 @@ def build(address: str) -> None:
         sys.exit("the site has problems: see the warnings above")
 
 
-def download(page: str) -> nbformat.NotebookNode:
-    """The notebook behind the download button of a page."""
+def offered(page: str, kind: str, ending: str) -> str:
+    """The address of what a button of a page downloads."""
     with urlopen(page) as answer:
-        button = BUTTON.search(answer.read().decode())
-    assert button, f"{page} has no download button"
-    with urlopen(urljoin(page, button[1])) as answer:
-        return nbformat.reads(answer.read().decode(), as_version=4)
+        button = re.search(BUTTON.format(kind=kind, ending=ending), answer.read().decode())
+    assert button, f"{page} has no button for {ending}"
+    return urljoin(page, button[1])
+
+
+def download(page: str, sdist: bool = False) -> nbformat.NotebookNode:
+    """The notebook behind the download button of a page; it may install the sdist of the page."""
+    with urlopen(offered(page, "source", r"\.ipynb")) as answer:
+        nb = nbformat.reads(answer.read().decode(), as_version=4)
+    if sdist:
+        first = notebooks.code_cells(nb)[0]
+        first.source, found = WHEEL.subn(offered(page, "sdist", r"\.tar\.gz"), first.source)
+        assert found == 1, f"{page} does not install a wheel"
+    return nb
+
+
+def asked_first(like: str, folder: pathlib.Path) -> list[str]:
+    """What pip installs before a notebook is opened."""
+    if like == "binder":
+        branch.lay_out(HTML, ROOT, folder / "branch")
+        return ["-r", str(folder / "branch" / "binder" / "requirements.txt")]
+    (pin,) = re.findall(r"(?m)^torch==(.*)$", PINS.read_text("utf-8"))
+    torch = f"torch=={os.environ.get('TORCH') or pin}"  # as `make lock` reads TORCH
+    return [torch, *({"plain": ["ipykernel"], "colab": COLAB}.get(like) or [like])]
 
 
 class Elsewhere:
-    """An environment with torch and Jupyter's kernel, outside of this checkout."""
+    """An environment outside of this checkout, with torch and what opens notebooks."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, python: str = sys.executable, like: str = "plain"):
         self.folder, self.python = folder, str(folder / "venv" / "bin" / "python")
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+        subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
         own = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
         self.environment = {name: value for name, value in os.environ.items() if name not in own}
         outside = [p for p in os.environ["PATH"].split(os.pathsep) if str(ROOT) not in p]
         self.environment["PATH"] = os.pathsep.join([str(folder / "venv" / "bin"), *outside])
-        (pin,) = re.findall(r"(?m)^torch==(.*)$", PINS.read_text("utf-8"))
-        torch = f"torch=={os.environ.get('TORCH') or pin}"  # as `make lock` reads TORCH
-        self.call("pip", "install", "-qq", torch, "ipykernel")
+        self.environment["ATTNBOOK_PROGRESS"] = "0"
+        self.call("pip", "install", "-qq", *asked_first(like, folder))
+        self.had = self.versions()
         launch = [self.python, "-m", "ipykernel_launcher", "--log-level=ERROR"]
         spec = {"argv": [*launch, "-f", "{connection_file}"], "display_name": "Clean"}
         kernel = folder / "kernels" / "clean" / "kernel.json"
         kernel.parent.mkdir(parents=True)
         kernel.write_text(json.dumps(spec), "utf-8")
 
-    def call(self, module: str, *said: str) -> None:
+    def call(self, module: str, *said: str) -> str:
+        """What a module says, which must succeed."""
         command = [self.python, "-m", module, *said]
-        subprocess.run(
-            command, cwd=self.folder, env=self.environment, check=True, stdout=subprocess.DEVNULL
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, check=True, stdout=subprocess.PIPE
         )
+        return done.stdout.decode()
 
-    def run(self, nb: nbformat.NotebookNode) -> list[str]:
-        """Run a notebook without attnbook installed; returns its file, its origin, torch's version.
+    def versions(self) -> dict[str, str]:
+        listed = json.loads(self.call("pip", "list", "--format=json") or "[]")
+        return {each["name"]: each["version"] for each in listed}
+
+    def forget(self) -> None:
+        """Take the package away where the environment began without it."""
+        if "attnbook" not in self.had:
+            self.call("pip", "uninstall", "-qq", "--yes", "attnbook")
+
+    def changed(self) -> dict[str, str | None]:
+        """What another version has replaced: a kernel that had loaded it must start again."""
+        now = self.versions()
+        return {name: now.get(name) for name, old in self.had.items() if now.get(name) != old}
+
+    def run(self, nb: nbformat.NotebookNode) -> tuple[list[str], float]:
+        """Run a notebook; returns the package's file, its origin and torch's version, and the
+        kernel's peak memory in MB.
 
         Raises:
             CellExecutionError: if a cell fails.
         """
-        self.call("pip", "uninstall", "-qq", "--yes", "attnbook")
+        self.forget()
         nb.cells.append(nbformat.v4.new_code_cell(ASK))
         os.environ["JUPYTER_PATH"] = str(self.folder)  # where kernels are looked for
         place = {"metadata": {"path": str(self.folder)}}
         client = NotebookClient(
             nb, kernel_name="clean", timeout=chapters.CELL_SECONDS, resources=place
         )
-        with client.setup_kernel(env={**self.environment, "ATTNBOOK_PROGRESS": "0"}):
+        # The first context starts the kernel that the second watches.
+        with (
+            client.setup_kernel(env=self.environment),
+            chapters.peak_memory(chapters.kernel_process(client)) as peak,
+        ):
             for index, cell in enumerate(nb.cells):
                 client.execute_cell(cell, index)
         answer = nb.cells[-1].outputs[0]["data"]["text/plain"]
-        return json.loads(answer.strip("'"))
+        return json.loads(answer.strip("'")), peak[0] / 1e6
+
+
+def tried(elsewhere: Elsewhere, nb: nbformat.NotebookNode, address: str) -> str:
+    """Run a page's notebook and look at where its package came from; returns what to say."""
+    (file, origin, torch), peak = elsewhere.run(nb)
+    assert pathlib.Path(file).is_relative_to(elsewhere.folder), f"it imported {file}"
+    assert origin.startswith(f"{address}/"), f"it installed {origin}"
+    assert elsewhere.changed() == {}, f"it replaced {elsewhere.changed()}"
+    return f"with {origin.rpartition('/')[2]} and torch {torch}, peak {peak:.0f} MB"
+
+
+def visit(python: str, asked: argparse.Namespace, names: list[str], address: str) -> int:
+    """Try pages in a new environment of a Python, and say how each went; returns how many did."""
+    pages = [(name, download(f"{address}/book/{name}.html", asked.sdist)) for name in names]
+    # Those that need least first: they must not profit from what others have installed.
+    pages.sort(key=lambda each: "attnbook[" in str(each[1].cells))
+    went = 0
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            elsewhere = Elsewhere(pathlib.Path(folder), python, asked.open or asked.like)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"{python}: no environment\n{error}", flush=True)
+            return 0
+        for name, nb in pages:
+            start = time.perf_counter()
+            try:
+                if asked.open:
+                    said = opened.look(elsewhere, asked.open, name, nb, BUILT / asked.open)
+                else:
+                    said = tried(elsewhere, nb, address)
+            except (*STOPPED, AssertionError, opened.Failed) as error:
+                print(f"{name}, {python}: FAILED\n{error}", flush=True)
+                continue
+            went += 1
+            seconds = time.perf_counter() - start
+            print(f"{name}, {python}: {seconds:.0f} s, {said}", flush=True)
+    return went
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("chapter", nargs="?", help="02, a notebook, or all")
+    parser.add_argument("--python", action="append", default=[], help="one of several Pythons")
+    parser.add_argument("--sdist", action="store_true", help="install the sdist, not the wheel")
+    parser.add_argument("--like", choices=["plain", "colab", "binder"], default="plain")
+    parser.add_argument("--open", choices=list(opened.PROGRAMS), help="in a browser")
+    return parser.parse_args()
 
 
 def main() -> None:
-    asked = sys.argv[1] if len(sys.argv) > 1 else None
-    paths = [path for path in chapters.chosen(asked) if notebooks.is_chapter(path)]
-    failed = []
-    with served(BUILT / "_build" / "html") as address, tempfile.TemporaryDirectory() as folder:
+    asked = arguments()
+    names = [path.stem for path in chapters.chosen(asked.chapter) if notebooks.is_chapter(path)]
+    pythons = asked.python or [sys.executable]
+    with served(HTML) as address:
         build(address)
-        elsewhere = Elsewhere(pathlib.Path(folder))
-        given = [(path.stem, download(f"{address}/book/{path.stem}.html")) for path in paths]
-        # Those that need least first: they must not profit from what others have installed.
-        for name, nb in sorted(given, key=lambda each: "attnbook[" in str(each[1].cells)):
-            start = time.perf_counter()
-            try:
-                file, origin, torch = elsewhere.run(nb)
-            except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-                failed.append(name)
-                print(f"{name}: FAILED\n{error}", flush=True)
-                continue
-            assert pathlib.Path(file).is_relative_to(folder), f"{name} imported {file}"
-            assert origin.startswith(f"{address}/"), f"{name} installed {origin}"
-            seconds = time.perf_counter() - start
-            wheel = origin.rpartition("/")[2]
-            print(f"{name}: {seconds:.0f} s, with {wheel} and torch {torch}", flush=True)
-    print(f"{len(given) - len(failed)} of {len(given)} chapters run with what they install")
-    sys.exit(bool(failed))
+        went = sum(visit(python, asked, names, address) for python in pythons)
+    wanted = len(names) * len(pythons)
+    print(f"{went} of {wanted} pages run with what they install")
+    sys.exit(went != wanted)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 The repository's notebooks begin with one neutral line, which imports the package. Where the package
 is missing, the notebooks that readers download or open by a button install it: from the site, which
-carries its own wheel, or from the repository at its commit. If neither has an address, they name
-the place of the wheel: the menu of the download button, on every notebook's page.
+carries its own wheel and its sdist, or from the repository at its commit. If neither has an
+address, they name the place of the wheel: the menu of the download button, on each notebook's page.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,54 +80,69 @@ def configure(app: Sphinx, config: Config) -> None:
             f"the site's address is {site!r}; it should look like https://you.github.io/book"
         )
     config.html_baseurl = site and f"{site}/"
-    wheel = build(Path(app.outdir) / DIST)
+    wheel, sdist = build(Path(app.outdir) / DIST)
     options = config.html_theme_options
     repository, source = options["repository_url"], None
     if site:
         source = f"{site}/{DIST}/{wheel}"
     elif repository and (at := commit()):
         source = f"git+{repository}@{at}"
-    config.attnbook_wheel, config.attnbook_source = wheel, source or ""
+    config.attnbook_wheel, config.attnbook_sdist = wheel, sdist
+    config.attnbook_source = source or ""
     # The buttons open a branch; only the publisher of the site keeps it in step with the site.
     follows = os.environ.get("BOOK_BUTTONS") == "1" and "https://github.com/" in repository
     if not (source and follows):
         options["launch_buttons"] = {}
 
 
-def build(folder: Path) -> str:
-    """Write the package's wheel to an empty folder; the same code gives the same bytes.
+def build(folder: Path) -> tuple[str, str]:
+    """Write the package's wheel and sdist to an empty folder; the same code gives the same bytes.
 
     Other code gets another address, even with the same version, so that a notebook never installs
     code other than the one it was built with.
     """
+    from hatchling.builders.sdist import SdistBuilder
     from hatchling.builders.wheel import WheelBuilder
 
     shutil.rmtree(folder, ignore_errors=True)
-    (made,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
-    wheel = Path(made)
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()[:12]
+    return placed(WheelBuilder, folder), placed(SdistBuilder, folder)
+
+
+def placed(builder: Callable[..., Any], folder: Path) -> str:
+    """Build one file, and move it into a folder that is named for its hash; returns its place."""
+    (made,) = builder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    file = Path(made)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
     (folder / digest).mkdir()
-    wheel.rename(folder / digest / wheel.name)
-    return f"{digest}/{wheel.name}"
+    file.rename(folder / digest / file.name)
+    return f"{digest}/{file.name}"
 
 
 def button(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """Add the wheel to the menu of the download button."""
+    """Add the wheel and the sdist to the menu of the download button."""
     if context.get("page_source_suffix") != ".ipynb":
         return
+    config, folder = app.config, context["pathto"](DIST, 1)
+    offers = [
+        (config.attnbook_wheel, ".whl", "the package that the notebook needs", "wheel"),
+        (config.attnbook_sdist, ".tar.gz", "the package's sources, which pip installs", "sdist"),
+    ]
+    links = [
+        {
+            "type": "link",
+            "url": f"{folder}/{place}",
+            "text": ending,
+            "icon": "fas fa-file",
+            "tooltip": f"Download {what}",
+            "label": f"download-{kind}-button",
+        }
+        for place, ending, what, kind in offers
+    ]
     for group in context["header_buttons"]:
         if group.get("label") == "download-buttons":
-            link = {
-                "type": "link",
-                "url": f"{context['pathto'](DIST, 1)}/{app.config.attnbook_wheel}",
-                "text": ".whl",
-                "icon": "fas fa-file",
-                "tooltip": "Download the package that the notebook needs",
-                "label": "download-wheel-button",
-            }
-            group["buttons"].insert(1, link)
+            group["buttons"][1:1] = links
 
 
 def finish(app: Sphinx) -> None:
@@ -149,6 +165,7 @@ def finish(app: Sphinx) -> None:
 
 def setup(app: Sphinx) -> None:
     app.add_config_value("attnbook_wheel", "", "html")
+    app.add_config_value("attnbook_sdist", "", "html")
     app.add_config_value("attnbook_source", "", "html")
     app.connect("config-inited", configure, priority=300)  # after `repository`
     app.connect("html-page-context", button, priority=600)  # after the theme's buttons
