@@ -128,7 +128,7 @@ def step_cost(
             f" {d_model}, {n_heads}, {n_kv_heads}"
         )
     d_kv, asked = d_model // n_heads * n_kv_heads, 1 if cache else n
-    matrices = 10 * d_model**2 + 2 * d_model * d_kv
+    matrices = (2 + 8) * d_model**2 + 2 * d_model * d_kv  # 8 d^2: feed-forward
     return StepCost(
         operations=batch * n_layers * asked * (2 * matrices + 4 * n * d_model),
         parameters=n_layers * matrices * size,
