@@ -12,9 +12,10 @@ from attnbook.model.bert import Bert
 from attnbook.model.config import BERT, GPT_1, GPT_2, QWEN_3, SMOLLM2, TINY, TransformerConfig
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.vocabulary import Vocabulary
-from attnbook.web import ModelMap
+from attnbook.web import Drawing, ModelMap
 from attnbook.web.model_map.models import CHANGES, NAMES, SETTINGS, look
 from attnbook.weights import llama, pretrained
+from tests.helpers.widgets import walk
 
 WORDS = 29  # of the vocabulary, special tokens included
 SMALL = replace(GPT_2, d_model=12, n_heads=6, d_ff=40, n_layers=3, max_len=17)
@@ -189,6 +190,18 @@ def test_our_names_are_modules() -> None:
 def test_what_it_refuses(models: Any, sizes: Any, options: dict, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ModelMap(models, sizes, **options)
+
+
+def test_walks_of_what_is_exchanged() -> None:
+    models = {"GPT-2": SMALL, "Llama": MODERN}
+    kept = ModelMap(models, WORDS, walks={"norm": walk()}).walks
+    assert kept["norm"]["steps"] == walk().steps and [*kept] == ["norm"]
+    assert exchange().walks == {}
+    still = Drawing(walk().body, alt="a query and two keys")
+    for one in (models, {"GPT-2": SMALL}):
+        for walks in ({"attention": walk()}, {"norm": still if one is models else walk()}):
+            with pytest.raises(ValueError, match="walks must be drawings with steps, of "):
+                ModelMap(one, WORDS, walks=walks)
 
 
 def test_states_it_refuses() -> None:

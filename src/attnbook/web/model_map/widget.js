@@ -3,6 +3,7 @@
 import { grouped } from "../shared/math.js";
 import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark } from "../transformer_map/map.js";
+import { makeWalks } from "../transformer_map/walk.js";
 import { makeLedger, sum } from "./ledger.js";
 import { pairParts } from "./pairs.js";
 
@@ -24,6 +25,14 @@ const takenOf = (model) => {
   return { taken, all: taken.length > 0 && taken.length === changesOf(model).length };
 };
 
+const walkOf = (model, name) => model.get("walks")?.[name]; // an older notebook stores none
+
+// Exchanges something, or takes the exchange back. What has a walk opens when it comes.
+function turn(model, { name, opens }, names) {
+  const taken = model.get("exchanged"), exchanged = names.filter((other) => taken.includes(other) !== (other === name));
+  put(model, { exchanged, ...(walkOf(model, name) && exchanged.includes(name) ? { part: opens } : {}) });
+}
+
 // ---- elements
 function makeSwitches(model) {
   const models = model.get("models"), names = changesOf(model).map(({ name }) => name), switches = [];
@@ -31,17 +40,17 @@ function makeSwitches(model) {
   const taken = () => model.get("exchanged"), set = (exchanged) => () => put(model, { exchanged });
   switches.push(makeSwitch("Model", models.map(({ name }, n) =>
     [name, () => (n ? takenOf(model).all : !taken().length), set(n ? names : [])])));
-  const each = model.get("changes").map(({ name, said }) => [said[1], () => taken().includes(name), () => put(model, {
-    exchanged: names.filter((other) => taken().includes(other) !== (other === name)),
-  })]);
+  const each = model.get("changes").map((change) =>
+    [change.said[1], () => taken().includes(change.name), () => turn(model, change, names)]);
   return each.length > 1 ? [...switches, makeSwitch("Exchange", each)] : switches;
 }
 
 function build(model, { bar }, choose) {
-  const ledger = makeLedger(model.get("cache")[0]), names = namesOf(model);
+  const ledger = makeLedger(model.get("cache")[0]), names = namesOf(model), walks = makeWalks();
   const maps = model.get("pictures").map((svg) => makeMap(svg, names, choose));
   const exchange = model.get("changes").length ? pairParts(...maps) : null;
-  return { ...makeBoard(model.get("title"), makeSwitches(model), ledger.node, bar), ledger, maps, exchange };
+  ledger.node.prepend(walks.node);
+  return { ...makeBoard(model.get("title"), makeSwitches(model), ledger.node, bar), ledger, maps, exchange, walks };
 }
 
 function linkedState(model, el) {
@@ -82,6 +91,9 @@ function draw(model, parts) {
   for (const map of parts.maps) mark(map, part);
   parts.rule.textContent = said(model, counts);
   parts.ledger.draw(counts, part, namesNow(model, part));
+  const change = model.get("changes").find(({ name, opens }) => opens === part && taken.includes(name));
+  const walk = change && walkOf(model, change.name);
+  parts.walks.show(walk, walk?.title || change?.said[1]);
 }
 
 function render({ model, el }) {
@@ -89,7 +101,7 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { exchanged: ask, part: ask, ledgers: (again) => again() };
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render });
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: parts.walks.leave });
 }
 
 export default { render };

@@ -15,8 +15,9 @@ from attnbook.show.blocks import transformer
 from attnbook.show.picture import Picture
 from attnbook.show.plots import INK, ROLES
 from attnbook.web._widget import Widget, WidgetError
+from attnbook.web.drawing.widget import Drawing
 from attnbook.web.model_map import models as told
-from attnbook.web.transformer_map.pictures import drawn, size
+from attnbook.web.transformer_map.pictures import drawn, kept, size
 
 
 class ModelMap(Widget):
@@ -36,6 +37,8 @@ class ModelMap(Widget):
         shape: "decoder", or "encoder": BERT, with its two output layers.
         n_tokens: tokens of the text that the cache holds.
         n_bytes: bytes of a number in the cache.
+        walks: a `Drawing` with steps for what is exchanged, by its name: it opens when the second
+            model's part is pressed. `attnbook.walks.modern_walks` makes some.
         title: the heading.
         name: a short slug, for links and for the widget's copies on other pages.
 
@@ -57,6 +60,7 @@ class ModelMap(Widget):
     ledgers = traitlets.Dict().tag(sync=True)
     rows = traitlets.List().tag(sync=True)
     cache = traitlets.List().tag(sync=True)
+    walks = traitlets.Dict().tag(sync=True)
     exchanged = traitlets.List(traitlets.Unicode()).tag(sync=True)
     part = traitlets.Unicode("").tag(sync=True)
 
@@ -68,6 +72,7 @@ class ModelMap(Widget):
         shape: str = "decoder",
         n_tokens: int = 1024,
         n_bytes: int = 2,
+        walks: Mapping[str, Drawing] | None = None,
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -96,6 +101,7 @@ class ModelMap(Widget):
             rows=told.rows(configs[0], sizes[0], shape),
             ledgers=told.ledgers(configs, names, sizes, shape),
             cache=[n_tokens, n_bytes],
+            walks=kept(walks or {}, names),
         )
 
     @traitlets.validate("exchanged")

@@ -1,8 +1,8 @@
 // TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses. A
 // part that is pressed opens a small walk with a model's numbers.
-import DRAWING from "../drawing/widget.js";
-import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
+import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark } from "./map.js";
+import { makeWalks } from "./walk.js";
 
 const ORDERS = [["pre", "pre-norm"], ["post", "post-norm"]];
 const SHAPES = { "encoder-decoder": "encoder-decoder", decoder: "decoder alone", encoder: "encoder alone" };
@@ -21,34 +21,19 @@ const RULE = {
     + "(The numbers are those of a pre-norm model.)",
 };
 
-// ---- a walk, which is a Drawing with its own step
-function makeWalk(walk, el) {
-  const state = { ...walk, name: "", step: 1 }, heard = {};
-  const model = {
-    get: (trait) => state[trait],
-    set: (trait, value) => {
-      state[trait] = value;
-      for (const react of heard[`change:${trait}`] ?? []) react();
-    },
-    save_changes() {}, on: (event, react) => (heard[event] ??= []).push(react),
-    off: (event, react) => (heard[event] = (heard[event] ?? []).filter((other) => other !== react)),
-  };
-  return DRAWING.render({ model, el });
-}
-
 const namesOf = (model) => Object.keys(SAID).filter((part) => part in model.get("walks"));
 const keyOf = (model) => `${model.get("shape")} ${model.get("norm")}`;
 
 // ---- elements
 function build(model, { bar }, choose) {
-  const names = namesOf(model), panel = h("div", { className: "attn-walked" }), shapes = model.get("shapes");
+  const names = namesOf(model), walks = makeWalks(), shapes = model.get("shapes");
   const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose)]);
   const maps = Object.fromEntries(drawn);
   const option = (trait, value, text) => [text, () => model.get(trait) === value, () => put(model, { [trait]: value })];
   const switches = [makeSwitch("Where the norm stands", ORDERS.map(([norm, text]) => option("norm", norm, text)))];
   const each = shapes.map((shape) => option("shape", shape, SHAPES[shape]));
   if (shapes.length > 1) switches.unshift(makeSwitch("Shape", each));
-  return { ...makeBoard(model.get("title"), switches, panel, bar), maps, panel, shown: "", leave: () => {} };
+  return { ...makeBoard(model.get("title"), switches, walks.node, bar), maps, walks };
 }
 
 function linkedState(model, el) {
@@ -62,14 +47,12 @@ function linkedState(model, el) {
 
 // ---- drawing
 function draw(model, parts) {
-  const norm = model.get("norm"), part = model.get("part"), walk = model.get("walks")[part];
-  parts.show(parts.maps[keyOf(model)]);
+  const norm = model.get("norm"), part = model.get("part"), here = parts.maps[keyOf(model)];
+  const walk = here.querySelector(`[data-part="${part}"]`) ? model.get("walks")[part] : null;
+  parts.show(here);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
-  if (parts.shown === part) return;
-  parts.leave();
-  parts.shown = part;
-  parts.leave = walk ? makeWalk({ ...walk, title: SAID[part] }, parts.panel) : () => {};
+  parts.walks.show(walk, SAID[part]);
 }
 
 function render({ model, el }) {
@@ -77,8 +60,7 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { norm: ask, part: ask, shape: ask, walks: (again) => again() };
-  const leave = () => parts.leave();
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave });
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: parts.walks.leave });
 }
 
 export default { render };
