@@ -12,10 +12,9 @@ from attnbook.model.bert import Bert
 from attnbook.model.config import BERT, GPT_1, GPT_2, QWEN_3, SMOLLM2, TINY, TransformerConfig
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.vocabulary import Vocabulary
-from attnbook.web import Drawing, ModelMap
+from attnbook.web import ModelMap
 from attnbook.web.model_map.models import CHANGES, NAMES, SETTINGS, look
 from attnbook.weights import llama, pretrained
-from tests.helpers.widgets import walk
 
 WORDS = 29  # of the vocabulary, special tokens included
 SMALL = replace(GPT_2, d_model=12, n_heads=6, d_ff=40, n_layers=3, max_len=17)
@@ -192,16 +191,13 @@ def test_what_it_refuses(models: Any, sizes: Any, options: dict, says: str) -> N
         ModelMap(models, sizes, **options)
 
 
-def test_walks_of_what_is_exchanged() -> None:
-    models = {"GPT-2": SMALL, "Llama": MODERN}
-    kept = ModelMap(models, WORDS, walks={"norm": walk()}).walks
-    assert kept["norm"]["steps"] == walk().steps and [*kept] == ["norm"]
-    assert exchange().walks == {}
-    still = Drawing(walk().body, alt="a query and two keys")
-    for one in (models, {"GPT-2": SMALL}):
-        for walks in ({"attention": walk()}, {"norm": still if one is models else walk()}):
-            with pytest.raises(ValueError, match="walks must be drawings with steps, of "):
-                ModelMap(one, WORDS, walks=walks)
+def test_numbers_of_what_is_exchanged() -> None:
+    models, rows = {"GPT-2": SMALL, "Llama": MODERN}, [("x", "state", ["1.00"], "a vector")]
+    assert ModelMap(models, WORDS, worked={"norm": rows}).worked == {"norm": [[*rows[0]]]}
+    assert exchange().worked == {}
+    for one, name in ((models, "attention"), ({"GPT-2": SMALL}, "norm")):
+        with pytest.raises(ValueError, match="worked 0 must be one of"):
+            ModelMap(one, WORDS, worked={name: rows})
 
 
 def test_states_it_refuses() -> None:

@@ -9,23 +9,14 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.model.config import BERT, GPT_2, SMOLLM2
-from attnbook.walks import modern_walks
+from attnbook.walks import modern_parts
 from attnbook.web import ModelMap
-from tests.browser.widget_pages import (
-    copied,
-    everywhere,
-    settle,
-    violations,
-    widget,
-    work,
-    written,
-)
-from tests.helpers.walks import drawn
+from tests.browser.widget_pages import copied, everywhere, settle, violations, widget, work
 from tests.helpers.walks_modern import TOKENS, WORDS, decoder
 
 MODERN = {"normalizer": "rms", "activation": "silu", "gated": True, "d_ff": 2048, "bias": False,
           "positions": "rotary", "n_kv_heads": 4}  # fmt: skip
-WALKS = modern_walks(decoder(), TOKENS, WORDS)
+WORKED = modern_parts(decoder(), TOKENS, WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +26,7 @@ def path(widget_page: Callable[[list[Any]], Path]) -> Path:
         ModelMap(models, 50257, title="This is GPT", name="gpt"),
         ModelMap({"GPT-2": GPT_2, "SmolLM2": SMOLLM2}, [50257, 49152], name="two"),
         ModelMap({"BERT": BERT}, 30522, shape="encoder", title="This is BERT", name="bert"),
-        ModelMap(models, 50257, walks=WALKS, title="Walks", name="walks"),
+        ModelMap(models, 50257, worked=WORKED, title="At work", name="work"),
     ]
     return widget_page(widgets)
 
@@ -128,34 +119,32 @@ def test_what_is_exchanged_opens_with_numbers(
 ) -> None:
     page = page_factory(path, **where)
     board = widget(page, 3)
-    walk = board.locator(".attn-walked .attn-drawing")
     exchange = board.get_by_role("group", name="Exchange")
-    shown = {"RMSNorm": ("norm", "out", "RMSNorm"), "SwiGLU": ("network", "hidden", "SwiGLU"),
-             "RoPE": ("places", "c", "RoPE"),
-             "4 heads of keys": ("keys", "scores", "Grouped queries")}  # fmt: skip
-    for n, (button, (name, part, title)) in enumerate(shown.items()):
+
+    def opened() -> tuple[str | None, list[list[str]]]:
+        settle(page)
+        script = """(all) => all.map((e) =>
+          [...e.querySelectorAll("span > span")].map((x) => x.textContent))"""
+        work = board.locator(".attn-worked")
+        title = work.get_attribute("aria-label") if work.count() else None
+        return title, work.locator("li").evaluate_all(script)
+
+    assert opened() == (None, [])
+    titles = {"RMSNorm": ("norm", "RMSNorm"), "SwiGLU": ("network", "SwiGLU"),
+              "RoPE": ("places", "RoPE"),
+              "4 heads of keys": ("keys", "Grouped queries")}  # fmt: skip
+    for n, (button, (name, title)) in enumerate(titles.items()):
         key = exchange.get_by_role("button", name=button, exact=True)
         pointer = key.tap if where["width"] < 600 else key.click
         key.press("Enter") if n % 2 else pointer()
-        settle(page, 2)
-        assert walk.get_attribute("aria-label") == title
-        onwards = walk.get_by_role("button", name="Next", exact=True)
-        for step in WALKS[name].steps[1:]:
-            onwards.press("Enter") if n % 2 else onwards.click()
-            if step["ask"]:
-                walk.get_by_role("button", name="Show the answer").press("Enter")
-        numbers = drawn(WALKS[name], part).flatten().tolist()
-        assert written(walk, part) == [f"{x:z.2f}".replace("-", "−") for x in numbers]
-    bias = exchange.get_by_role("button", name="no biases")
-    bias.press("Enter")  # has no walk, and leaves that of the keys
-    settle(page, 2)
-    assert walk.get_attribute("aria-label") == "Grouped queries"
+        numbers = [row[2] for row in WORKED[name]]
+        assert opened() == (f"{title} at work in a small model", numbers)
+    exchange.get_by_role("button", name="no biases").press("Enter")  # has none, and closes none
+    assert opened()[0] == "Grouped queries at work in a small model"
     board.locator(".attn-towers [data-part=norm]:not(.attn-gone)").first.press("Enter")
-    settle(page, 2)
-    assert walk.get_attribute("aria-label") == "RMSNorm"
-    board.get_by_role("button", name="GPT-2").click()  # its norm has names only
-    settle(page, 2)
-    assert walk.count() == 0
+    assert opened()[1] == [row[2] for row in WORKED["norm"]]
+    board.get_by_role("button", name="GPT-2").press("Enter")  # its norm has names only
+    assert opened() == (None, [])
     assert board.locator(".attn-names code").nth(1).text_content() == "ln_1"
 
 

@@ -1,4 +1,4 @@
-"""Small walks through the parts that a modern decoder has in place of older ones."""
+"""A modern decoder's parts in numbers: what each makes of one token."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -9,28 +9,30 @@ from torch.nn.functional import silu
 
 from attnbook.checks import check_range, check_whole
 from attnbook.model.block import Block
+from attnbook.model.config import TransformerConfig
 from attnbook.model.decoding import evaluating
 from attnbook.model.recording import calls
 from attnbook.model.transformer import TransformerDecoder
-from attnbook.show.drawing import arrow, cells, column, row
-from attnbook.walks._parts import SHOWN, strip, walk
-from attnbook.web import Drawing, Step
+
+SHOWN = 5  # numbers of a vector
+Row = tuple[str, str, list[str], str]
 
 
-def modern_walks(
+def modern_parts(
     model: TransformerDecoder, tokens: Tensor, words: Sequence[str], *, layer: int = 0
-) -> dict[str, Drawing]:
-    """What each modern part of a decoder's block makes of a text's last token.
+) -> dict[str, list[Row]]:
+    """What each modern part of a decoder's block makes of a text's last token, in numbers.
 
     Args:
-        model: with RMSNorm, SwiGLU, rotary positions (pairing "half") and up to four heads of
-            queries that share two or more heads of keys.
+        model: with RMSNorm, SwiGLU, rotary positions (pairing "half") and heads of queries that
+            share heads of keys.
         tokens: `[token]` of the text, two or more.
         words: the last two tokens, spelled.
         layer: index of the block.
 
     Returns:
-        Walks by the names of what a `ModelMap` exchanges: "norm", "network", "places", "keys"; norm
+        Rows by the names of what a `ModelMap` exchanges: "norm", "network", "places", "keys". A row
+        is a label, a role, the first numbers of a vector as text, and what is said of them. Norm
         and places are those of self-attention, places shows head 1.
 
     Raises:
@@ -41,12 +43,10 @@ def modern_walks(
     34; Ainslie et al. 2023, section 2.2.
     """
     config = model.stack.config
-    has = config.normalizer, config.gated and config.activation, config.positions
-    if has != ("rms", "silu", "rotary") or config.rotary_pairing != "half":
-        raise ValueError(f"model must have RMSNorm, SwiGLU and RoPE by halves, got {config}")
     heads, groups = config.n_heads, config.n_kv_heads or config.n_heads
-    check_range(2, 4, n_heads=heads)
-    check_range(2, heads / 2, n_kv_heads=groups)
+    has = config.normalizer, config.gated and config.activation, config.positions
+    if has != ("rms", "silu", "rotary") or config.rotary_pairing != "half" or groups == heads:
+        raise ValueError(f"model must have RMSNorm, SwiGLU, RoPE and shared keys, got {config}")
     check_range(2, torch.inf, tokens=len(tokens), words=len(words))
     check_whole(0, layer=layer)
     check_range(0, config.n_layers - 1, layer=layer)
@@ -59,129 +59,76 @@ def modern_walks(
     (q, k, *_), scores = seen[f"{path}.attention.scores"]
     made = seen[f"{path}.attention.q"][1].unflatten(-1, (heads, -1)).transpose(1, 2)
     made = seen.get(f"{path}.attention.q_norm", (None, made))[1]
-    shared = k[0, :: heads // groups, -2]
     return {
         "norm": _norm(x[0, -1], out[0, -1], block.attention_norm),
-        "network": _network(normed[0, -1], gate, silu(gate), up, fed[0, -1]),
+        "network": _network(normed[0, -1], gate, up, fed[0, -1]),
         "places": _places(made[0, 0, -1], q[0, 0, -1], len(tokens) - 1, config, words[-1]),
-        "keys": _keys(q[0, :, -1], shared, scores[0, :, -1, -2], words[-2:]),
+        "keys": _keys(k[0, :: heads // groups, -2], scores[0, :, -1, -2], words),
     }
 
 
-def _norm(x: Tensor, out: Tensor, norm: Any) -> Drawing:
+def _row(label: str, role: str, vector: Tensor, said: str, digits: int = 2) -> Row:
+    shown = [f"{x:z.{digits}f}".replace("-", "−") for x in vector[:SHOWN].tolist()]
+    return label, role, [*shown, *["…"] * (len(vector) > SHOWN)], said
+
+
+def _norm(x: Tensor, out: Tensor, norm: Any) -> list[Row]:
     root = (x.pow(2).mean() + norm.eps).sqrt()
-    normed, gain = x / root, float(norm.weight.detach()[0])
-    measured = cells(root[None], "weight", name="measured", digits=2, width=42)
-    rows = [["x", strip(x, "x")], ["root mean square", measured]]
-    rows += [["normed", strip(normed, "normed")], ["times gain", strip(out, "out")]]
-    steps = [
-        Step(f"One token's [vector](x): {SHOWN} of its {len(x)} numbers.", "x"),
-        Step(
-            "One number is measured, not two: the [root of the mean of all squares](measured),"
-            f" {float(root):.2f}. The mean stays.",
-            "measured",
-        ),
-        Step(
-            f"Each number is [divided by it](normed): {float(x[0]):z.2f} / {float(root):.2f} ="
-            f" {float(normed[0]):z.2f}. Now the squares have the mean 1.",
-            "normed",
-        ),
-        Step(
-            f"A trained gain [multiplies](out) each: {float(normed[0]):z.2f} · {gain:z.2f} ="
-            f" {float(out[0]):z.2f}. There is no bias.",
-            "out",
-        ),
+    size = f"The token's vector, {SHOWN} of its {len(x)} numbers."
+    measured = "One number is measured, not two: the root of the mean of all squares. No mean."
+    gained = "A trained gain multiplies each. There is no bias."
+    return [
+        _row("x", "state", x, size),
+        _row("root mean square", "weight", root[None], measured),
+        _row("x over it", "state", x / root, "Now the squares have the mean 1."),
+        _row("times gain", "state", out, gained),
     ]
-    alt = "A token's vector, its root mean square, the vector over it, and after the gain."
-    return walk(rows, ["x measured", "measured normed", "normed out"], steps, alt, "RMSNorm")
 
 
-def _network(x: Tensor, gate: Tensor, opened: Tensor, up: Tensor, out: Tensor) -> Drawing:
-    hidden = opened * up
-    rows = [["normed x", strip(x, "x")], ["times W gate", strip(gate, "gate", "")]]
-    rows += [["SiLU", strip(opened, "opened", "weight")], ["times W up", strip(up, "up", "")]]
-    rows += [["product", strip(hidden, "hidden", "")], ["times W down", strip(out, "out", "value")]]
-    steps = [
-        Step(f"The token's [normed vector](x), {len(x)} numbers.", "x"),
-        Step(f"A first matrix makes [{len(gate)} numbers](gate), the gate.", "gate"),
-        Step(
-            "SiLU keeps large numbers and brings those below 0 [near 0](opened):"
-            f" {float(gate[0]):z.2f} becomes {float(opened[0]):z.2f}.",
-            "opened",
-        ),
-        Step(f"A second matrix makes [{len(up)} more](up) of the same x.", "up"),
-        Step(
-            "Gate times number, [one by one](hidden):"
-            f" {float(opened[0]):z.2f} · {float(up[0]):z.2f} = {float(hidden[0]):z.2f}."
-            " What the gate holds near 0 does not pass.",
-            "hidden",
-        ),
-        Step(f"A third matrix makes an [update](out) of {len(out)} numbers.", "out"),
+def _network(x: Tensor, gate: Tensor, up: Tensor, out: Tensor) -> list[Row]:
+    opened = silu(gate)
+    closes = "Large numbers stay; those below 0 come near 0."
+    gates = "One by one. What the gate holds near 0 does not pass."
+    return [
+        _row("normed x", "state", x, f"The token's vector, {len(x)} numbers."),
+        _row("x times W gate", "", gate, f"A first matrix makes {len(gate)} numbers, the gate."),
+        _row("SiLU of the gate", "weight", opened, closes),
+        _row("x times W up", "", up, "A second matrix makes as many more of the same x."),
+        _row("gate times up", "", opened * up, gates),
+        _row("times W down", "value", out, "A third matrix makes the update."),
     ]
-    alt = "A token's vector, the gate before and after SiLU, the other map, product and update."
-    links = ["x gate", "gate opened", "opened hidden right", "up hidden", "hidden out"]
-    return walk(rows, links, steps, alt, "SwiGLU")
 
 
-def _places(made: Tensor, turned: Tensor, place: int, config: Any, word: str) -> Drawing:
+def _places(
+    made: Tensor, turned: Tensor, place: int, config: TransformerConfig, word: str
+) -> list[Row]:
     half = len(made) // 2
-    angles = place * config.rotary_base ** (-torch.arange(half) / half)
-    degrees = angles.rad2deg()
+    angles = (place * config.rotary_base ** (-torch.arange(half) / half)).rad2deg()
     (a, b), (c, d) = made.split(half), turned.split(half)
-    rows = [["number", strip(a, "a", "query")], ["its partner", strip(b, "b", "query")]]
-    rows += [["angle, degrees", strip(degrees, "angle", "weight", digits=0)]]
-    rows += [["turned", strip(c, "c", "query")], ["partner, turned", strip(d, "d", "query")]]
-    first, by = f"{float(a[0]):z.2f} · cos", f"{float(degrees[0]):.0f}°"
-    second = f"− {float(b[0]):z.2f} · sin".replace("− -", "+ ")
-    steps = [
-        Step(
-            "Nothing is added to the embedding. Head 1 makes its query of “"
-            f"{word}”: {len(made)} numbers, in {half} pairs. Below each [number](a) stands its"
-            f" [partner](b): with number 1 that is number {half + 1}.",
-            "a b",
-        ),
-        Step(
-            f"“{word}” stands at place {place}, counted from 0. So the first pair turns by {place}"
-            " radians, each next pair by [less](angle).",
-            "angle",
-        ),
-        Step(
-            f"Each pair is [turned](c), its first number so: {first} {by} {second} {by} ="
-            f" {float(c[0]):z.2f}. Keys are turned, too: a score depends on how far apart two"
-            " tokens stand.",
-            "c d",
+    query = f"Nothing is added to the embedding. Head 1 makes its query of “{word}”."
+    angle = f"“{word}” stands at place {place}, from 0: the first pair turns by {place} radians."
+    return [
+        _row("query", "query", a, query),
+        _row("partners", "query", b, f"Its second half: number 1 has number {half + 1}."),
+        _row("degrees", "weight", angles, f"{angle} Each next pair turns by less.", 0),
+        _row("query, turned", "query", c, "Number · cos − partner · sin."),
+        _row(
+            "partners, turned", "query", d, "Keys turn, too: a score knows how far apart two are."
         ),
     ]
-    alt = "Numbers of a query and their partners, an angle for each pair, and the pairs turned."
-    return walk(rows, ["b angle", "angle c"], steps, alt, "RoPE")
 
 
-def _keys(q: Tensor, k: Tensor, scores: Tensor, words: Sequence[str]) -> Drawing:
-    n, (groups, size), (asked, asks) = len(q), k.shape, words
-    share = n // groups
-
-    def vectors(each: Tensor, role: str, name: str, gap: int) -> Any:
-        look = {"name": name, "digits": 2, "width": 36}
-        return row(*(cells(vector[:2], role, **look) for vector in each), gap=gap)
-
-    points = [cells([x], "weight", name="scores", digits=2, width=72) for x in scores]
-    queries, keys = vectors(q, "query", "q", 10), vectors(k, "key", "k", 10 + 82 * (share - 1))
-    links = [arrow(f"q.{h}", f"k.{h // share}", "query") for h in range(n)]
-    links += [arrow(f"k.{h // share}", f"scores.{h}", "key") for h in range(n)]
-    steps = [
-        Step(f"“{asks}” asks with [{n} queries](q), one a head: 2 of {size} numbers each.", "q"),
-        Step(f"“{asked}” answers with [{groups} keys](k) only. {share} heads share each.", "k"),
-        Step(
-            "Query times key, over the root of their size: each head has a [score](scores) of its"
-            " own all the same.",
-            "scores",
-            ask=f"Heads 1 and 2 share a key. Do they give “{asked}” the same score?",
-        ),
-        Step(
-            f"In each block a token keeps {groups} keys and {groups} values of {size} numbers:"
-            f" {2 * groups * size} numbers, where {n} heads of keys would keep {2 * n * size}."
-        ),
-    ]
-    alt = f"{n} queries in a row, {groups} keys below them, each shared, and {n} scores."
-    body, title = column(queries, keys, row(*points, gap=10), gap=30), "Grouped queries"
-    return Drawing(body, *links, alt=alt, steps=steps, title=title)
+def _keys(k: Tensor, scores: Tensor, words: Sequence[str]) -> list[Row]:
+    (groups, size), share = k.shape, len(scores) // len(k)
+    asked, asks = words[-2:]
+    rows = []
+    for n, key in enumerate(k):
+        which = f"heads {n * share + 1} to {(n + 1) * share}"
+        rows.append(_row(f"key {n + 1}", "key", key, f"“{asked}” gives {which} this one key."))
+        said = f"“{asks}” asks with a query a head: scores of {which} differ."
+        rows.append(_row("scores", "weight", scores[n * share :][:share], said))
+    kept = torch.tensor([2 * groups * size, 2 * len(scores) * size])
+    said = (
+        f"With {groups} keys and values, and with {len(scores)}: numbers a token keeps in a block."
+    )
+    return [*rows, _row("kept", "state", kept, said, 0)]

@@ -69,27 +69,22 @@ def part_walks(
     }
 
 
-def strip(vector: Tensor, name: str, role: str = "state", *, digits: int = 2) -> Part:
-    """The first numbers of a vector."""
-    return row(cells(vector[:SHOWN], role, name=name, digits=digits, width=42), "…", gap=4)
+def _strip(vector: Tensor, name: str, role: str = "state") -> Part:
+    return row(cells(vector[:SHOWN], role, name=name, digits=2, width=42), "…", gap=4)
 
 
-def walk(
-    rows: Sequence[Any], pairs: Sequence[str], steps: Sequence[Step], alt: str, title: str = ""
-) -> Drawing:
-    """Rows of parts with their labels, and arrows "from to" between them, or "from to side"."""
-    ends = [(*pair.split(), "")[:3] for pair in pairs]
-    links = [arrow(start, end, side=side) for start, end, side in ends]
-    body = grid(rows, align="rl", gap=(10, 20))
-    return Drawing(body, *links, alt=alt, steps=steps, title=title)
+def _walk(rows: Sequence[Any], pairs: Sequence[str], steps: Sequence[Step], alt: str) -> Drawing:
+    """Rows of parts with their labels, and arrows "from to" between them."""
+    links = [arrow(*pair.split()) for pair in pairs]
+    return Drawing(grid(rows, align="rl", gap=(10, 20)), *links, alt=alt, steps=steps)
 
 
 def _norm(x: Tensor, out: Tensor, norm: Any) -> Drawing:
     mean, deviation = x.mean(), (x.var(correction=0) + norm.eps).sqrt()
     normed = (x - mean) / deviation
     measured = cells(torch.stack([mean, deviation]), "weight", name="measured", digits=2, width=42)
-    rows = [["x", strip(x, "x")], ["mean, deviation", measured]]
-    rows += [["normed", strip(normed, "normed")], ["gain, bias", strip(out, "out")]]
+    rows = [["x", _strip(x, "x")], ["mean, deviation", measured]]
+    rows += [["normed", _strip(normed, "normed")], ["gain, bias", _strip(out, "out")]]
     gain, bias = (float(each.detach()[0]) for each in (norm.weight, norm.bias))
     size = len(x)
     steps = [
@@ -112,13 +107,13 @@ def _norm(x: Tensor, out: Tensor, norm: Any) -> Drawing:
         ),
     ]
     alt = "A word's vector, its mean and deviation, the vector normed, and after gain and bias."
-    return walk(rows, ["x measured", "measured normed", "normed out"], steps, alt)
+    return _walk(rows, ["x measured", "measured normed", "normed out"], steps, alt)
 
 
 def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
     total = x + update
-    rows = [["x", strip(x, "x")], ["update", strip(update, "update", "value")]]
-    rows += [["sum", strip(total, "sum")]]
+    rows = [["x", _strip(x, "x")], ["update", _strip(update, "update", "value")]]
+    rows += [["sum", _strip(total, "sum")]]
     first = written_sum([float(x[0]), float(update[0])])
     long, change = float(x.norm()), float(update.norm())
     steps = [
@@ -134,7 +129,7 @@ def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
         ),
     ]
     alt = "A word's vector, a layer's update, and below them their sum."
-    return walk(rows, ["update sum"], steps, alt)
+    return _walk(rows, ["update sum"], steps, alt)
 
 
 def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) -> Drawing:
@@ -154,11 +149,11 @@ def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) 
     table += [[cells(x[:3], "value", name="values", width=14) for x in v[0, 0]]]
     body = grid(
         [
-            ["query", strip(q[0, 0, place], "query", "query")],
+            ["query", _strip(q[0, 0, place], "query", "query")],
             space(4),
             grid(table, gap=(5, 12)),
             space(4),
-            ["mixed", strip(mixed[0, 0, place], "mixed", "value")],
+            ["mixed", _strip(mixed[0, 0, place], "mixed", "value")],
         ],
         align="rl",
         gap=(10, 12),
@@ -194,8 +189,8 @@ def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) 
 
 
 def _network(x: Tensor, before: Tensor, hidden: Tensor, out: Tensor) -> Drawing:
-    rows = [["normed x", strip(x, "x")], ["times W₁", strip(before, "before", "")]]
-    rows += [["ReLU", strip(hidden, "hidden", "")], ["times W₂", strip(out, "out", "value")]]
+    rows = [["normed x", _strip(x, "x")], ["times W₁", _strip(before, "before", "")]]
+    rows += [["ReLU", _strip(hidden, "hidden", "")], ["times W₂", _strip(out, "out", "value")]]
     steps = [
         Step(f"The word's [normed vector](x), {len(x)} numbers. No other word is read here.", "x"),
         Step(f"A matrix makes [{len(before)} numbers](before) of them.", "before"),
@@ -207,4 +202,4 @@ def _network(x: Tensor, before: Tensor, hidden: Tensor, out: Tensor) -> Drawing:
         Step(f"A second matrix makes an [update](out) of {len(out)} numbers.", "out"),
     ]
     alt = "A word's vector, the hidden numbers before and after ReLU, and the update."
-    return walk(rows, ["x before", "before hidden", "hidden out"], steps, alt)
+    return _walk(rows, ["x before", "before hidden", "hidden out"], steps, alt)

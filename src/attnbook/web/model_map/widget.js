@@ -3,7 +3,6 @@
 import { grouped } from "../shared/math.js";
 import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark } from "../transformer_map/map.js";
-import { makeWalks } from "../transformer_map/walk.js";
 import { makeLedger, sum } from "./ledger.js";
 import { pairParts } from "./pairs.js";
 
@@ -25,12 +24,13 @@ const takenOf = (model) => {
   return { taken, all: taken.length > 0 && taken.length === changesOf(model).length };
 };
 
-const walkOf = (model, name) => model.get("walks")?.[name]; // an older notebook stores none
+const TITLES = { keys: "Grouped queries" }; // how many heads is not the small model's
+const workedOf = (model, name) => model.get("worked")?.[name]; // an older notebook stores none
 
-// Exchanges something, or takes the exchange back. What has a walk opens when it comes.
+// Exchanges something, or takes the exchange back. What has numbers opens when it comes.
 function turn(model, { name, opens }, names) {
   const taken = model.get("exchanged"), exchanged = names.filter((other) => taken.includes(other) !== (other === name));
-  put(model, { exchanged, ...(walkOf(model, name) && exchanged.includes(name) ? { part: opens } : {}) });
+  put(model, { exchanged, ...(workedOf(model, name) && exchanged.includes(name) ? { part: opens } : {}) });
 }
 
 // ---- elements
@@ -46,11 +46,10 @@ function makeSwitches(model) {
 }
 
 function build(model, { bar }, choose) {
-  const ledger = makeLedger(model.get("cache")[0]), names = namesOf(model), walks = makeWalks();
+  const ledger = makeLedger(model.get("cache")[0]), names = namesOf(model);
   const maps = model.get("pictures").map((svg) => makeMap(svg, names, choose));
   const exchange = model.get("changes").length ? pairParts(...maps) : null;
-  ledger.node.prepend(walks.node);
-  return { ...makeBoard(model.get("title"), makeSwitches(model), ledger.node, bar), ledger, maps, exchange, walks };
+  return { ...makeBoard(model.get("title"), makeSwitches(model), ledger.node, bar), ledger, maps, exchange };
 }
 
 function linkedState(model, el) {
@@ -90,10 +89,9 @@ function draw(model, parts) {
   parts.show(parts.maps[Number(!parts.exchange && taken.length > 0)]);
   for (const map of parts.maps) mark(map, part);
   parts.rule.textContent = said(model, counts);
-  parts.ledger.draw(counts, part, namesNow(model, part));
   const change = model.get("changes").find(({ name, opens }) => opens === part && taken.includes(name));
-  const walk = change && walkOf(model, change.name);
-  parts.walks.show(walk, walk?.title || change?.said[1]);
+  parts.ledger.draw(counts, part, namesNow(model, part), change && (TITLES[change.name] ?? change.said[1]),
+    change && workedOf(model, change.name));
 }
 
 function render({ model, el }) {
@@ -101,7 +99,7 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { exchanged: ask, part: ask, ledgers: (again) => again() };
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: parts.walks.leave });
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render });
 }
 
 export default { render };

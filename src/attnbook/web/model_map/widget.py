@@ -15,9 +15,8 @@ from attnbook.show.blocks import transformer
 from attnbook.show.picture import Picture
 from attnbook.show.plots import INK, ROLES
 from attnbook.web._widget import Widget, WidgetError
-from attnbook.web.drawing.widget import Drawing
 from attnbook.web.model_map import models as told
-from attnbook.web.transformer_map.pictures import drawn, kept, size
+from attnbook.web.transformer_map.pictures import drawn, size
 
 
 class ModelMap(Widget):
@@ -37,8 +36,9 @@ class ModelMap(Widget):
         shape: "decoder", or "encoder": BERT, with its two output layers.
         n_tokens: tokens of the text that the cache holds.
         n_bytes: bytes of a number in the cache.
-        walks: a `Drawing` with steps for what is exchanged, by its name: it opens when the second
-            model's part is pressed. `attnbook.walks.modern_walks` makes some.
+        worked: by the name of what is exchanged, rows of a label, a role, numbers as text and what
+            is said: they open with the second model's part. `attnbook.walks.modern_parts` makes
+            some.
         title: the heading.
         name: a short slug, for links and for the widget's copies on other pages.
 
@@ -60,7 +60,7 @@ class ModelMap(Widget):
     ledgers = traitlets.Dict().tag(sync=True)
     rows = traitlets.List().tag(sync=True)
     cache = traitlets.List().tag(sync=True)
-    walks = traitlets.Dict().tag(sync=True)
+    worked = traitlets.Dict().tag(sync=True)
     exchanged = traitlets.List(traitlets.Unicode()).tag(sync=True)
     part = traitlets.Unicode("").tag(sync=True)
 
@@ -72,7 +72,7 @@ class ModelMap(Widget):
         shape: str = "decoder",
         n_tokens: int = 1024,
         n_bytes: int = 2,
-        walks: Mapping[str, Drawing] | None = None,
+        worked: Mapping[str, Sequence[tuple[str, str, list[str], str]]] | None = None,
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -89,6 +89,7 @@ class ModelMap(Widget):
         self.shape, self.looks = shape, [told.look(config, shape) for config in configs]
         names = told.changes(configs[0], configs[-1]) if sizes[0] == sizes[-1] else []
         only = [part for each in names for part in told.CHANGES[each][1]]
+        check_choice(["", *names], **{f"worked {n}": each for n, each in enumerate(worked or {})})
         super().__init__(
             name=name,
             title=title,
@@ -101,7 +102,7 @@ class ModelMap(Widget):
             rows=told.rows(configs[0], sizes[0], shape),
             ledgers=told.ledgers(configs, names, sizes, shape),
             cache=[n_tokens, n_bytes],
-            walks=kept(walks or {}, names),
+            worked={key: [[*row] for row in rows] for key, rows in (worked or {}).items()},
         )
 
     @traitlets.validate("exchanged")

@@ -1,15 +1,11 @@
 """A Transformer's drawing as the maps show it: SVG with its description, and its size."""
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from attnbook.show.blocks import Look, transformer
 from attnbook.show.drawing import WIDTH
 from attnbook.show.picture import Picture
-from attnbook.web._widget import WidgetError, check_size
-from attnbook.web.drawing.widget import Drawing
 
 TOWER = (
     "One tower of boxes, numbers pass upwards: embedding plus place, then a block that stands {n}"
@@ -28,22 +24,6 @@ ALT = {
     "decoder": TOWER + " the output layer and the next word.",
     "encoder": TOWER + " H, one vector a word.",
 }
-
-
-def kept(walks: Mapping[str, Drawing], known: Collection[str]) -> dict[str, dict[str, Any]]:
-    """What a page needs of the walks of parts.
-
-    Raises:
-        ValueError: if a part is not known, its walk has no steps, or all are too large.
-    """
-    for part, walk in walks.items():
-        if part not in known or not walk.steps:
-            said = ", ".join(known)
-            raise WidgetError(f"walks must be drawings with steps, of {said}, not {part!r}")
-    traits = ("svg", "window", "steps", "title")
-    found = {part: {name: getattr(walk, name) for name in traits} for part, walk in walks.items()}
-    check_size(len(json.dumps(found)), "the walks", "show fewer words")
-    return found
 
 
 def drawn(look: Look, shape: str, only: Collection[str] = ()) -> str:

@@ -1,8 +1,8 @@
 // TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses. A
 // part that is pressed opens a small walk with a model's numbers.
-import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
+import DRAWING from "../drawing/widget.js";
+import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark } from "./map.js";
-import { makeWalks } from "./walk.js";
 
 const ORDERS = [["pre", "pre-norm"], ["post", "post-norm"]];
 const SHAPES = { "encoder-decoder": "encoder-decoder", decoder: "decoder alone", encoder: "encoder alone" };
@@ -21,19 +21,34 @@ const RULE = {
     + "(The numbers are those of a pre-norm model.)",
 };
 
+// ---- a walk, which is a Drawing with its own step
+function makeWalk(walk, el) {
+  const state = { ...walk, name: "", step: 1 }, heard = {};
+  const model = {
+    get: (trait) => state[trait],
+    set: (trait, value) => {
+      state[trait] = value;
+      for (const react of heard[`change:${trait}`] ?? []) react();
+    },
+    save_changes() {}, on: (event, react) => (heard[event] ??= []).push(react),
+    off: (event, react) => (heard[event] = (heard[event] ?? []).filter((other) => other !== react)),
+  };
+  return DRAWING.render({ model, el });
+}
+
 const namesOf = (model) => Object.keys(SAID).filter((part) => part in model.get("walks"));
 const keyOf = (model) => `${model.get("shape")} ${model.get("norm")}`;
 
 // ---- elements
 function build(model, { bar }, choose) {
-  const names = namesOf(model), walks = makeWalks(), shapes = model.get("shapes");
+  const names = namesOf(model), panel = h("div", { className: "attn-walked" }), shapes = model.get("shapes");
   const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose)]);
   const maps = Object.fromEntries(drawn);
   const option = (trait, value, text) => [text, () => model.get(trait) === value, () => put(model, { [trait]: value })];
   const switches = [makeSwitch("Where the norm stands", ORDERS.map(([norm, text]) => option("norm", norm, text)))];
   const each = shapes.map((shape) => option("shape", shape, SHAPES[shape]));
   if (shapes.length > 1) switches.unshift(makeSwitch("Shape", each));
-  return { ...makeBoard(model.get("title"), switches, walks.node, bar), maps, walks };
+  return { ...makeBoard(model.get("title"), switches, panel, bar), maps, panel, shown: "", leave: () => {} };
 }
 
 function linkedState(model, el) {
@@ -47,12 +62,16 @@ function linkedState(model, el) {
 
 // ---- drawing
 function draw(model, parts) {
-  const norm = model.get("norm"), part = model.get("part"), here = parts.maps[keyOf(model)];
-  const walk = here.querySelector(`[data-part="${part}"]`) ? model.get("walks")[part] : null;
-  parts.show(here);
+  const norm = model.get("norm"), map = parts.maps[keyOf(model)];
+  const part = map.querySelector(`[data-part="${model.get("part")}"]`) ? model.get("part") : ""; // a shape may lack it
+  const walk = model.get("walks")[part];
+  parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
-  parts.walks.show(walk, SAID[part]);
+  if (parts.shown === part) return;
+  parts.leave();
+  parts.shown = part;
+  parts.leave = walk ? makeWalk({ ...walk, title: SAID[part] }, parts.panel) : () => {};
 }
 
 function render({ model, el }) {
@@ -60,7 +79,8 @@ function render({ model, el }) {
   function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { norm: ask, part: ask, shape: ask, walks: (again) => again() };
-  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave: parts.walks.leave });
+  const leave = () => parts.leave();
+  return live({ model, el, root: parts.root, state: link, ask, changes, sized() {}, render, leave });
 }
 
 export default { render };

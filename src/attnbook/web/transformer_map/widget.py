@@ -12,9 +12,9 @@ from attnbook.checks import check_choice
 from attnbook.show.blocks import SHAPES, Look, transformer
 from attnbook.show.picture import Picture
 from attnbook.show.plots import INK, ROLES
-from attnbook.web._widget import Widget, WidgetError
+from attnbook.web._widget import Widget, WidgetError, check_size
 from attnbook.web.drawing.widget import Drawing
-from attnbook.web.transformer_map.pictures import drawn, kept, size
+from attnbook.web.transformer_map.pictures import drawn, size
 
 PARTS = ("add", "norm", "attention", "cross", "feed-forward")
 
@@ -60,14 +60,25 @@ class TransformerMap(Widget):
     ) -> None:
         shapes = list(shapes)
         check_choice(SHAPES, **{f"shapes {n}": shape for n, shape in enumerate(shapes)})
+        for part, walk in walks.items():
+            if part not in PARTS or not walk.steps:
+                raise WidgetError(
+                    f"walks must be drawings with steps, of {', '.join(PARTS)}, not {part!r}"
+                )
+        kept = {
+            part: {"svg": walk.svg, "window": walk.window, "steps": walk.steps}
+            for part, walk in walks.items()
+        }
+        check_size(len(json.dumps(kept)), "the walks", "show fewer words")
         pictures = {
             f"{shape} {norm}": drawn(Look(norm), shape)
             for shape in shapes
             for norm in ("pre", "post")
         }
         first = {"shape": shapes[0]} if shapes else {}
-        traits = {"walks": kept(walks, PARTS), "shapes": shapes, "pictures": pictures, **first}
-        super().__init__(name=name, title=title, **traits)
+        super().__init__(
+            name=name, title=title, walks=kept, shapes=shapes, pictures=pictures, **first
+        )
 
     @traitlets.validate("norm")
     def _check_norm(self, proposal: Any) -> str:
