@@ -191,6 +191,15 @@ def test_what_it_refuses(models: Any, sizes: Any, options: dict, says: str) -> N
         ModelMap(models, sizes, **options)
 
 
+def test_numbers_of_what_is_exchanged() -> None:
+    models, rows = {"GPT-2": SMALL, "Llama": MODERN}, [("x", "state", ["1.00"], "a vector")]
+    assert ModelMap(models, WORDS, worked={"norm": rows}).worked == {"norm": [[*rows[0]]]}
+    assert exchange().worked == {}
+    for one, name in ((models, "attention"), ({"GPT-2": SMALL}, "norm")):
+        with pytest.raises(ValueError, match="worked 0 must be one of"):
+            ModelMap(one, WORDS, worked={name: rows})
+
+
 def test_states_it_refuses() -> None:
     widget = exchange()
     for trait, value in (("exchanged", ["all"]), ("part", "cross")):

@@ -19,7 +19,7 @@ from tests.helpers.files import listed
 from tools.notebooks import ROOT
 
 PACKAGE = sorted((ROOT / "src").rglob("*.py"))
-PACKAGE_LINES, TEACH_LINES = 14300, 4200  # what a room exports is not counted
+PACKAGE_LINES, TEACH_LINES = 14343, 4200  # what a room exports is not counted
 # A walk is mostly its captions, an assignment's check mostly the names of mistakes.
 FUNCTION_LINES, LISTS = 45, {"walks": 275, "teach": 95}
 MODULE_LINES, WIDGET_LINES = 300, 250

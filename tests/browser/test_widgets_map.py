@@ -69,6 +69,19 @@ def test_by_keyboard(page_factory: Callable[..., Page], path: Path, where: dict[
         assert pressed.evaluate_all("(all) => all.map((e) => e.dataset.part)") == [part]
 
 
+def test_a_part_that_a_shape_lacks_is_not_open(
+    page_factory: Callable[..., Page], path: Path
+) -> None:
+    page = page_factory(path)
+    board = widget(page, 1)
+    walk = board.locator(".attn-walked .attn-drawing")
+    board.get_by_role("button", name="cross-attention").press("Enter")
+    for name, count in (("decoder alone", 0), ("encoder-decoder", 1)):
+        board.get_by_role("button", name=name).click()
+        settle(page, 2)
+        assert walk.count() == count
+
+
 def test_the_switch_moves_the_norms(page_factory: Callable[..., Page], path: Path) -> None:
     page = page_factory(f"{path}#w.parts=part:2")
     board = widget(page, 0)

@@ -9,11 +9,14 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from attnbook.model.config import BERT, GPT_2, SMOLLM2
+from attnbook.walks import modern_parts
 from attnbook.web import ModelMap
 from tests.browser.widget_pages import copied, everywhere, settle, violations, widget, work
+from tests.helpers.walks_modern import TOKENS, WORDS, decoder
 
 MODERN = {"normalizer": "rms", "activation": "silu", "gated": True, "d_ff": 2048, "bias": False,
           "positions": "rotary", "n_kv_heads": 4}  # fmt: skip
+WORKED = modern_parts(decoder(), TOKENS, WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +26,7 @@ def path(widget_page: Callable[[list[Any]], Path]) -> Path:
         ModelMap(models, 50257, title="This is GPT", name="gpt"),
         ModelMap({"GPT-2": GPT_2, "SmolLM2": SMOLLM2}, [50257, 49152], name="two"),
         ModelMap({"BERT": BERT}, 30522, shape="encoder", title="This is BERT", name="bert"),
+        ModelMap(models, 50257, worked=WORKED, title="At work", name="work"),
     ]
     return widget_page(widgets)
 
@@ -109,6 +113,41 @@ def test_a_part_opens_its_names(
     assert copied(board) == "#w.gpt=part:2;exchanged:2"
 
 
+@everywhere
+def test_what_is_exchanged_opens_with_numbers(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    page = page_factory(path, **where)
+    board = widget(page, 3)
+    exchange = board.get_by_role("group", name="Exchange")
+
+    def opened() -> tuple[str | None, list[list[str]]]:
+        settle(page)
+        script = """(all) => all.map((e) =>
+          [...e.querySelectorAll("span > span")].map((x) => x.textContent))"""
+        work = board.locator(".attn-worked")
+        title = work.get_attribute("aria-label") if work.count() else None
+        return title, work.locator("li").evaluate_all(script)
+
+    assert opened() == (None, [])
+    titles = {"RMSNorm": ("norm", "RMSNorm"), "SwiGLU": ("network", "SwiGLU"),
+              "RoPE": ("places", "RoPE"),
+              "4 heads of keys": ("keys", "Grouped queries")}  # fmt: skip
+    for n, (button, (name, title)) in enumerate(titles.items()):
+        key = exchange.get_by_role("button", name=button, exact=True)
+        pointer = key.tap if where["width"] < 600 else key.click
+        key.press("Enter") if n % 2 else pointer()
+        numbers = [row[2] for row in WORKED[name]]
+        assert opened() == (f"{title} at work in a small model", numbers)
+    exchange.get_by_role("button", name="no biases").press("Enter")  # has none, and closes none
+    assert opened()[0] == "Grouped queries at work in a small model"
+    board.locator(".attn-towers [data-part=norm]:not(.attn-gone)").first.press("Enter")
+    assert opened()[1] == [row[2] for row in WORKED["norm"]]
+    board.get_by_role("button", name="GPT-2").press("Enter")  # its norm has names only
+    assert opened() == (None, [])
+    assert board.locator(".attn-names code").nth(1).text_content() == "ln_1"
+
+
 def test_unlike_models_are_exchanged_whole_and_bert_has_two_outputs(
     page_factory: Callable[..., Page], path: Path
 ) -> None:
@@ -136,6 +175,7 @@ def test_axe_finds_nothing(
 ) -> None:
     page = page_factory(path, theme=theme, width=width)
     widget(page, 0).get_by_role("button", name="Llama's parts").press("Enter")
+    widget(page, 3).get_by_role("button", name="SwiGLU", exact=True).press("Enter")
     for n, part in ((0, "attention"), (2, "next")):
         widget(page, n).locator(f".attn-towers [data-part={part}]:not(.attn-gone)").press("Enter")
     settle(page, 2)

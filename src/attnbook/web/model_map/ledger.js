@@ -22,11 +22,23 @@ function card(part, names) {
     head("here", "in papers", "in transformers"), h("tbody", {}, ...lines));
 }
 
+// What a part makes of a token: rows of a label, a role, numbers and what is said of them.
+function work(title, rows) {
+  const lines = rows.map(([label, role, numbers, said]) => h("li", { className: role && `draw-${role}` },
+    h("b", {}, label), h("span", { className: "attn-numbers" }, ...numbers.map((x) => h("span", {}, x))), h("p", {}, said)));
+  const named = `${title} at work in a small model`;
+  return h("section", { className: "attn-worked", "aria-label": named },
+    h("p", { className: "attn-title" }, named), h("ol", { role: "list" }, ...lines));
+}
+
 export function makeLedger(n) {
-  const body = h("tbody"), named = h("div", { "aria-live": "polite" });
+  const body = h("tbody"), named = h("div", { "aria-live": "polite" }), worked = h("div", { "aria-live": "polite" });
   const table = h("table", { className: "attn-counts" }, head("part", "parameters", "share"), body);
-  const node = h("div", { className: "attn-counted" }, table, named);
-  function draw(counts, part, names) {
+  const node = h("div", { className: "attn-counted" }, worked, table, named);
+  let shown = "";
+  function draw(counts, part, names, title = "", rows = null) {
+    if (shown !== title) worked.replaceChildren(...(rows ? [work(title, rows)] : []));
+    shown = title;
     const all = sum(counts), share = (count) => `${(100 * count / all).toFixed(1)} %`;
     const parts = Object.entries(counts).filter(([name]) => name !== "cache");
     body.replaceChildren(...parts.map(([name, count]) => {

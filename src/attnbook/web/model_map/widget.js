@@ -24,6 +24,15 @@ const takenOf = (model) => {
   return { taken, all: taken.length > 0 && taken.length === changesOf(model).length };
 };
 
+const TITLES = { keys: "Grouped queries" }; // how many heads is not the small model's
+const workedOf = (model, name) => model.get("worked")?.[name]; // an older notebook stores none
+
+// Exchanges something, or takes the exchange back. What has numbers opens when it comes.
+function turn(model, { name, opens }, names) {
+  const taken = model.get("exchanged"), exchanged = names.filter((other) => taken.includes(other) !== (other === name));
+  put(model, { exchanged, ...(workedOf(model, name) && exchanged.includes(name) ? { part: opens } : {}) });
+}
+
 // ---- elements
 function makeSwitches(model) {
   const models = model.get("models"), names = changesOf(model).map(({ name }) => name), switches = [];
@@ -31,9 +40,8 @@ function makeSwitches(model) {
   const taken = () => model.get("exchanged"), set = (exchanged) => () => put(model, { exchanged });
   switches.push(makeSwitch("Model", models.map(({ name }, n) =>
     [name, () => (n ? takenOf(model).all : !taken().length), set(n ? names : [])])));
-  const each = model.get("changes").map(({ name, said }) => [said[1], () => taken().includes(name), () => put(model, {
-    exchanged: names.filter((other) => taken().includes(other) !== (other === name)),
-  })]);
+  const each = model.get("changes").map((change) =>
+    [change.said[1], () => taken().includes(change.name), () => turn(model, change, names)]);
   return each.length > 1 ? [...switches, makeSwitch("Exchange", each)] : switches;
 }
 
@@ -81,7 +89,9 @@ function draw(model, parts) {
   parts.show(parts.maps[Number(!parts.exchange && taken.length > 0)]);
   for (const map of parts.maps) mark(map, part);
   parts.rule.textContent = said(model, counts);
-  parts.ledger.draw(counts, part, namesNow(model, part));
+  const change = model.get("changes").find(({ name, opens }) => opens === part && taken.includes(name));
+  parts.ledger.draw(counts, part, namesNow(model, part), change && (TITLES[change.name] ?? change.said[1]),
+    change && workedOf(model, change.name));
 }
 
 function render({ model, el }) {

@@ -36,6 +36,9 @@ class ModelMap(Widget):
         shape: "decoder", or "encoder": BERT, with its two output layers.
         n_tokens: tokens of the text that the cache holds.
         n_bytes: bytes of a number in the cache.
+        worked: by the name of what is exchanged, rows of a label, a role, numbers as text and what
+            is said: they open with the second model's part. `attnbook.walks.modern_parts` makes
+            some.
         title: the heading.
         name: a short slug, for links and for the widget's copies on other pages.
 
@@ -57,6 +60,7 @@ class ModelMap(Widget):
     ledgers = traitlets.Dict().tag(sync=True)
     rows = traitlets.List().tag(sync=True)
     cache = traitlets.List().tag(sync=True)
+    worked = traitlets.Dict().tag(sync=True)
     exchanged = traitlets.List(traitlets.Unicode()).tag(sync=True)
     part = traitlets.Unicode("").tag(sync=True)
 
@@ -68,6 +72,7 @@ class ModelMap(Widget):
         shape: str = "decoder",
         n_tokens: int = 1024,
         n_bytes: int = 2,
+        worked: Mapping[str, Sequence[tuple[str, str, list[str], str]]] | None = None,
         title: str = "",
         name: str | None = None,
     ) -> None:
@@ -84,6 +89,7 @@ class ModelMap(Widget):
         self.shape, self.looks = shape, [told.look(config, shape) for config in configs]
         names = told.changes(configs[0], configs[-1]) if sizes[0] == sizes[-1] else []
         only = [part for each in names for part in told.CHANGES[each][1]]
+        check_choice(["", *names], **{f"worked {n}": each for n, each in enumerate(worked or {})})
         super().__init__(
             name=name,
             title=title,
@@ -96,6 +102,7 @@ class ModelMap(Widget):
             rows=told.rows(configs[0], sizes[0], shape),
             ledgers=told.ledgers(configs, names, sizes, shape),
             cache=[n_tokens, n_bytes],
+            worked={key: [[*row] for row in rows] for key, rows in (worked or {}).items()},
         )
 
     @traitlets.validate("exchanged")

@@ -62,8 +62,10 @@ function linkedState(model, el) {
 
 // ---- drawing
 function draw(model, parts) {
-  const norm = model.get("norm"), part = model.get("part"), walk = model.get("walks")[part];
-  parts.show(parts.maps[keyOf(model)]);
+  const norm = model.get("norm"), map = parts.maps[keyOf(model)];
+  const part = map.querySelector(`[data-part="${model.get("part")}"]`) ? model.get("part") : ""; // a shape may lack it
+  const walk = model.get("walks")[part];
+  parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
   if (parts.shown === part) return;
