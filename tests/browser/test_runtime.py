@@ -199,6 +199,9 @@ def drawn(page: Page) -> list[str]:
 
 WAKE: dict[str, Callable[[Page], object]] = {
     "scrolls": lambda page: page.mouse.wheel(0, 10),
+    "turns a wheel where nothing scrolls": lambda page: page.evaluate(
+        "document.body.dispatchEvent(new Event('wheel', { bubbles: true }))"
+    ),
     "presses a key": lambda page: page.keyboard.press("Tab"),
     "touches": lambda page: page.mouse.click(5, 5),
     "prints": lambda page: page.evaluate("dispatchEvent(new Event('beforeprint'))"),

@@ -174,7 +174,7 @@ globalThis.attnbookDraw = () => {
 // A heavy view's numbers are a script of their own. It is fetched when the view is near, or when the reader begins:
 // then all of them are there before they are looked for, linked to or printed.
 const begun = new Promise((done) => {
-  for (const event of ["scroll", "keydown", "pointerdown", "hashchange", "beforeprint"])
+  for (const event of ["scroll", "wheel", "keydown", "pointerdown", "hashchange", "beforeprint"])
     addEventListener(event, done, { once: true, passive: true });
   if (linked) done();
 });
