@@ -46,6 +46,7 @@ def contents(toc: dict) -> list[str]:
 def printed(page: Page, address: str, before: int) -> bytes:
     """A page as PDF, whose first sheet has the number after `before`."""
     page.goto(address, wait_until="load")
+    page.evaluate("dispatchEvent(new Event('scroll'))")  # heavy views wait until a reader begins
     page.wait_for_function(DRAWN, timeout=120_000)
     page.evaluate("document.querySelectorAll('img').forEach((img) => { img.loading = 'eager'; })")
     page.add_style_tag(content=STYLE % before)

@@ -74,6 +74,7 @@ CHROMIUMS = {
     "Chromium's own protocol",
     "test_a_widget_looks_the_same_beside_all_others": "Chromium alone lists of a computed style "
     "what the test compares",
+    "test_each_chapter_is_light": "the budget is what Chromium fetches",
     "test_the_ledger_keeps_what_changed_and_the_bet": DOWNLOAD,
     "test_runs_go_into_a_link_and_a_file": DOWNLOAD,
 }
@@ -202,7 +203,8 @@ def page_factory(
 ) -> Iterator[Callable[..., Page]]:
     """Open a built page: `page_factory(path, scheme="file", theme="dark", width=390)`.
 
-    The path may end in a fragment or a query: `f"{path}#w.map=..."`.
+    The path may end in a fragment or a query: `f"{path}#w.map=..."`. `begun=False`: as it is
+    before the reader does anything.
     """
     contexts = []
 
@@ -213,6 +215,7 @@ def page_factory(
         theme: Literal["light", "dark"] = "light",
         width: int = 1280,
         javascript: bool = True,
+        begun: bool = True,
     ) -> Page:
         context = browser.new_context(
             color_scheme=theme,
@@ -230,7 +233,8 @@ def page_factory(
         page = context.new_page()
         faults.watch(page)
         page.goto(address(str(url_or_path), scheme), wait_until="load")
-        if javascript:
+        if javascript and begun:
+            page.evaluate("dispatchEvent(new Event('scroll'))")  # heavy views come, too
             page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
             settle(page, 2)  # widgets are drawn again when they hear of their size
         return page

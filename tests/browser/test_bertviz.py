@@ -129,7 +129,7 @@ def test_weight_of_the_page(path: Path) -> None:
         for file in (path.parent / "_static/bertviz").iterdir()
     }
     assert len(sizes) == 5
-    assert sum(sizes.values()) < 250_000  # what a page may fetch beyond its first 350 kB
+    assert sum(sizes.values()) < 250_000  # what a page may fetch beyond its first 300 kB
     assert "bertviz" not in path.with_name("index.html").read_text("utf8")
     text = path.read_text("utf8")
     assert len(text) < 100_000

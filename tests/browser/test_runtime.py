@@ -41,6 +41,13 @@ class Counter(anywidget.AnyWidget):
         return {**bundle, "text/plain": "a counter", "image/png": PIXEL}
 
 
+class Heavy(Counter):
+    """Away from the first screen, its bytes are fetched when the reader begins."""
+
+    _css = ".attnbook-widget { margin-top: 3000px }"
+    name = traitlets.Unicode("heavy").tag(sync=True)
+
+
 class Broken(Counter):
     _esm = "export default { render() { throw new Error('no luck today'); } };"
 
@@ -175,3 +182,73 @@ def test_a_script_that_is_lost_once_is_not_missed(
 def test_section_links_still_work(path: Path, page_factory: Callable[..., Page]) -> None:
     page = page_factory(f"{path}#widgets")
     assert page.evaluate("document.querySelector(':target').id") == "widgets"
+
+
+@pytest.fixture(scope="module")
+def heavy(widget_page: Callable[..., Path]) -> Path:
+    """Two heavy views of one widget, far below a light one."""
+    view = Heavy(data=b"\x07\x01" * 6000)
+    return widget_page([Heavy(count=8), view, view])
+
+
+def drawn(page: Page) -> list[str]:
+    page.wait_for_function("document.querySelector('.widget-view').matches('[data-ready]')")
+    settle(page, 3)  # a view that is near has been seen
+    return page.locator(".attnbook-widget b").all_inner_texts()
+
+
+WAKE: dict[str, Callable[[Page], object]] = {
+    "scrolls": lambda page: page.mouse.wheel(0, 10),
+    "turns a wheel where nothing scrolls": lambda page: page.evaluate(
+        "document.body.dispatchEvent(new Event('wheel', { bubbles: true }))"
+    ),
+    "presses a key": lambda page: page.keyboard.press("Tab"),
+    "touches": lambda page: page.mouse.click(5, 5),
+    "prints": lambda page: page.evaluate("dispatchEvent(new Event('beforeprint'))"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@pytest.mark.parametrize("wake", WAKE.values(), ids=WAKE)
+def test_heavy_views_come_when_the_reader_begins(
+    heavy: Path, page_factory: Callable[..., Page], scheme: str, wake: Callable[[Page], object]
+) -> None:
+    page = page_factory(heavy, scheme=scheme, begun=False)
+    assert drawn(page) == [f"{HOSTILE} 8 263"]
+    assert page.evaluate("globalThis.attnbookWeights") is None
+    wake(page)
+    expect(page.locator(".attnbook-widget b")).to_have_text(
+        [f"{HOSTILE} {n} 263" for n in (8, 3, 3)]
+    )
+    page.get_by_role("button", name="more").last.click()
+    assert drawn(page) == [f"{HOSTILE} {n} 263" for n in (8, 4, 4)]  # one model
+
+
+def test_a_heavy_view_comes_when_it_is_near(
+    widget_page: Callable[..., Path], page_factory: Callable[..., Page]
+) -> None:
+    """On the first screen nobody has to begin."""
+    first = page_factory(widget_page([Heavy(data=b"\x07\x01" * 6000)]), begun=False)
+    expect(first.locator(".attnbook-widget b")).to_have_count(1)
+
+
+def test_a_link_to_a_state_wakes_heavy_views(
+    heavy: Path, page_factory: Callable[..., Page]
+) -> None:
+    page = page_factory(f"{heavy}#w.heavy=count:1", begun=False)
+    expect(page.locator(".attnbook-widget b")).to_have_count(3)
+
+
+@pytest.mark.parametrize("lose", LOST, ids=["lost", "gate"])
+def test_lost_parts_of_a_heavy_view_are_asked_for_again(
+    heavy: Path, page_factory: Callable[..., Page], faults: Faults, lose: Callable[[Route], None]
+) -> None:
+    page = page_factory(heavy, begun=False)
+    page.route("**/weights/part-*.js", lose)
+    WAKE["presses a key"](page)
+    expect(page.get_by_text("did not arrive")).to_have_count(2)
+    page.unroute_all()
+    come_online(page)
+    expect(page.locator(".attnbook-widget b")).to_have_count(3)
+    expect(page.get_by_text("did not arrive")).to_have_count(0)
+    faults.clear()

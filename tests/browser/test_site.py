@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from playwright.sync_api import Error, Page
+from playwright.sync_api import Browser, Error, Page
 
+from benchmarks.pages import BUDGET, first_load
+from tests.browser.conftest import Faults
 from tests.browser.widget_pages import serious
 from tests.helpers.repeats import repeats
 
@@ -168,6 +170,20 @@ def test_the_one_sheet_is_small_and_finds_its_fonts(
         .filter((face) => face.status == 'loaded').length"""
     )
     assert fonts >= 2  # its addresses lead to files
+
+
+def test_each_chapter_is_light(
+    site: Path, browser: Browser, serve: Callable[[Path], str], faults: Faults
+) -> None:
+    """What comes before the reader does anything is at most `BUDGET` kB, on each of its pages."""
+    kb = {}
+    for path in sorted(site.glob("book/[0-9]*.html")):
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        page = context.new_page()
+        faults.watch(page)
+        kb[path.stem] = first_load(page, serve(site), f"book/{path.name}").total() / 1000
+        context.close()
+    assert kb["05_heads"] > 100 and {page: n for page, n in kb.items() if n > BUDGET} == {}
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])

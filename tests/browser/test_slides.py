@@ -39,6 +39,7 @@ def deck(
     page = context.new_page()
     faults.watch(page)
     page.goto((decks / "slides" / f"{request.param}.html").as_uri())
+    page.evaluate("dispatchEvent(new Event('scroll'))")  # heavy views wait until one begins
     page.wait_for_function("""() => globalThis.Reveal?.isReady() &&
       [...document.querySelectorAll("[data-widget]")].every((host) => "ready" in host.dataset)""")
     yield page

@@ -1,6 +1,7 @@
 """Widgets as a notebook stores them: state, binary parts, picture, description."""
 
 import base64
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,6 +10,7 @@ from typing import Any
 
 from attnbook.bundles import STATE, VIEW
 
+HEAVY = 13_000  # characters in base64: a binary part with more comes late, as a file of its own
 # Keys that the page does not need: sources are shared files, the rest is layout for a kernel.
 NOT_ON_A_PAGE = {"_esm", "_css", "layout", "tabbable", "tooltip", "_dom_classes"}
 
@@ -52,10 +54,25 @@ class StoredWidget:
         state = self.record["state"]
         return state.get("_esm", ""), state.get("_css", "")
 
+    @property
+    def late(self) -> dict[str, str]:
+        """Its heavy parts, by names that follow from their content."""
+        parts = [part["data"] for part in self.record.get("buffers", [])]
+        heavy = [data for data in parts if len(data) > HEAVY]
+        return {f"part-{hashlib.sha256(data.encode()).hexdigest()[:16]}": data for data in heavy}
+
     def on_page(self) -> dict[str, Any]:
-        """The record without the parts that the page gets from shared files."""
+        """The record without what the page gets from files of their own."""
         state = {k: v for k, v in self.record["state"].items() if k not in NOT_ON_A_PAGE}
-        return {**self.record, "state": state}
+        record = {**self.record, "state": state}
+        if names := {data: name for name, data in self.late.items()}:
+            record["buffers"] = [
+                {"path": part["path"], "late": names[part["data"]]}
+                if part["data"] in names
+                else part
+                for part in record["buffers"]
+            ]
+        return record
 
 
 def text_of(value: str | list[str]) -> str:

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from .places import WEIGHTS
-from .widgets import WidgetView, script_json
+from .widgets import WidgetView, write_data
 
 LOGGER = logging.getLogger(__name__)
 
@@ -21,12 +21,9 @@ LOGGER = logging.getLogger(__name__)
 def write(app: Sphinx) -> None:
     if app.builder.format != "html":
         return
-    target = Path(app.outdir) / "_static/weights"
     for weights in sorted(Path(app.config.attnbook_weights).glob("*.safetensors")):
-        name, data = script_json(weights.stem), base64.b64encode(weights.read_bytes()).decode()
-        target.mkdir(parents=True, exist_ok=True)
-        text = f'(globalThis.attnbookWeights??={{}})[{name}]="{data}";\n'
-        (target / f"{weights.stem}.js").write_text(text, encoding="utf-8")
+        data = base64.b64encode(weights.read_bytes()).decode()
+        write_data(Path(app.outdir), weights.stem, data)
 
 
 def check(

@@ -2,10 +2,11 @@
 
 A notebook stores each widget's state together with a copy of its source. On a page the state stays
 and the source becomes one classic script per class, shared by all pages and taken from the package
-as it is now, so pages are light and a repaired widget is current everywhere. `static-widgets.js`
-draws from both without a kernel, the first view as soon as the page is read so far. Without
-JavaScript the page shows the stored picture. A still drawing is stored as SVG, which is set into
-the page, so that it follows the page's theme and its words can be selected.
+as it is now, so pages are light and a repaired widget is current everywhere. Heavy binary parts of
+a state are scripts of their own, which come when the reader begins. `static-widgets.js` draws from
+all this without a kernel, the first view as soon as the page is read so far. Without JavaScript the
+page shows the stored picture. A still drawing is stored as SVG, which is set into the page, so that
+it follows the page's theme and its words can be selected.
 
     ```{widget} 01_seq2seq learnt-map
     ```
@@ -120,9 +121,11 @@ class WidgetDirective(SphinxDirective):
 
 def visit(self: HTML5Translator, node: WidgetView) -> None:
     widget = node.stored
+    late = ' data-late=""' if widget.late else ""
     view = script_json({"version_major": 2, "version_minor": 0, "model_id": widget.model_id})
     self.body.append(
-        f'{VIEW_START} data-widget="{widget.class_name}"><script type="{VIEW}">{view}</script>'
+        f'{VIEW_START} data-widget="{widget.class_name}"{late}>'
+        f'<script type="{VIEW}">{view}</script>'
     )
     if widget.png:
         # The name follows from the content: pages of earlier builds keep theirs.
@@ -153,6 +156,15 @@ def write(widget: StoredWidget, out: Path) -> str:
     return address
 
 
+def write_data(out: Path, name: str, data: str) -> None:
+    """Write the script with bytes in base64 that the runtime fetches by their name when a widget
+    needs them."""
+    file = out / "_static/weights" / f"{name}.js"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = f'(globalThis.attnbookWeights??={{}})[{script_json(name)}]="{data}";\n'
+    file.write_text(text, encoding="utf-8")
+
+
 def add_to_page(
     app: Sphinx,
     pagename: str,
@@ -172,6 +184,9 @@ def add_to_page(
     state = {"version_major": 2, "version_minor": 0, "state": page_state(widgets.values())}
     script = f'<script type="{STATE}">{script_json(state)}</script>\n'
     context["body"] = context["body"].replace(VIEW_START, script + VIEW_START, 1)
+    for widget in widgets.values():
+        for name, data in widget.late.items():
+            write_data(Path(app.outdir), name, data)
     classes = {widget.class_name: widget for widget in widgets.values()}
     for _, widget in sorted(classes.items()):
         app.add_js_file(write(widget, Path(app.outdir)))

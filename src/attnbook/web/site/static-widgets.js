@@ -28,11 +28,11 @@ class Model {
   #state;
   #listeners = new Map();
 
-  constructor({ state, buffers = [] }) {
+  constructor(state, buffers) {
     this.#state = { ...state };
-    for (const { path, data } of buffers) {
+    for (const { path, view } of buffers) {
       const parent = path.slice(0, -1).reduce((part, key) => part[key], this.#state);
-      parent[path[path.length - 1]] = bytes(data);
+      parent[path[path.length - 1]] = view;
     }
   }
   get(name) {
@@ -103,12 +103,18 @@ const recordOf = (id) =>
   (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`).textContent)
     .state)[id];
 const models = new Map(); // views of one model move together
-async function modelOf(id, widget) {
+function modelOf(id, widget) {
   if (!models.has(id)) {
-    const model = new Model(recordOf(id));
-    models.set(id, Promise.resolve(widget.initialize?.({ model })).then(() => model));
+    models.set(id, start(recordOf(id), widget));
+    models.get(id).catch(() => models.delete(id));
   }
   return models.get(id);
+}
+async function start({ state, buffers = [] }, widget) {
+  const filled = async ({ path, data, late }) => ({ path, view: late ? await fetchWeights(late) : bytes(data) });
+  const model = new Model(state, await Promise.all(buffers.map(filled)));
+  await widget.initialize?.({ model });
+  return model;
 }
 
 // In place of a widget that cannot start: what happened, and the stored picture.
@@ -155,12 +161,32 @@ async function show(host, instead = []) {
 // there is, and one after the other, so that one can use the first meanwhile. A link to a widget's
 // state scrolls there, which needs the whole page, too.
 const whole = new Promise((done) => addEventListener("DOMContentLoaded", done));
-let last = location.hash.startsWith("#w.") ? whole : Promise.resolve();
+const linked = location.hash.startsWith("#w.");
+let last = linked ? whole : Promise.resolve();
 globalThis.attnbookDraw = () => {
   const host = document.currentScript.parentElement;
   const pause = () => new Promise((done) => setTimeout(done));
-  last = last.then(() => show(host)).then(() => whole).then(pause);
+  const draw = () => (last = last.then(() => show(host)).then(() => whole).then(pause));
+  if ("late" in host.dataset) whole.then(() => wanted(host)).then(draw);
+  else draw();
 };
+
+// A heavy view's numbers are a script of their own. It is fetched when the view is near, or when the reader begins:
+// then all of them are there before they are looked for, linked to or printed.
+const begun = new Promise((done) => {
+  for (const event of ["scroll", "wheel", "keydown", "pointerdown", "hashchange", "beforeprint"])
+    addEventListener(event, done, { once: true, passive: true });
+  if (linked) done();
+});
+function wanted(host) {
+  return new Promise((done) => {
+    const near = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && done(), {
+      rootMargin: "400px 0px",
+    });
+    near.observe(host);
+    begun.then(done).then(() => near.disconnect());
+  });
+}
 
 // Paper waits for no frame: what a widget draws anew for it, since paper is light, comes at once. What asks for a
 // frame while it draws, as what plays, gets a later one.
