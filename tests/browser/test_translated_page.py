@@ -28,7 +28,7 @@ KEPT = {
             RNNsearch dot cos""",
         "German, or not English": """in input feeding additive one Six Auf
             Start Pause""",
-        "names": "Worth Some Attention Bahdanau Luong et al CC BY BSD ipynb whl pdf Ctrl",
+        "names": "Worth Some Attention Bahdanau Luong et al CC BY BSD ipynb whl tar gz pdf Ctrl",
     }
 }
 # Words that no German sentence has: what holds one is English, at least in part.
