@@ -34,7 +34,6 @@ LONG = [
 ]
 LONG_STAGES = ("pytest", "firefox", "drawn late")  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
-AGAIN = "failed at first"  # what a report says of a test in a browser that was tried again
 OUTCOMES = ("passed", "failed", "skipped")
 
 
@@ -81,13 +80,6 @@ def count(path: pathlib.Path) -> Counter[str]:
     return counts
 
 
-def tried_again(path: pathlib.Path) -> list[str]:
-    """The tests of a report that failed at first, and the end of what they said."""
-    cases = ElementTree.parse(path).iter("testcase")
-    told = [(case.get("name"), each) for case in cases for each in case.iter("property")]
-    return [f"{name}: {each.get('value')}" for name, each in told if each.get("name") == AGAIN]
-
-
 def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
     """The slowest test files of a report, in seconds, and the total."""
     seconds: dict[str, float] = defaultdict(float)
@@ -128,8 +120,6 @@ def main(full: bool = False) -> None:
     if not os.environ.get("CI"):
         done["assets"] = (False, *done["assets"][1:])  # tests skip those that are missing
     if report("pytest").exists():
-        twice = tried_again(report("pytest"))
-        print("\n==== tests in a browser that were tried again", *twice, sep="\n")
         print("\n==== files that took longest", *slowest(report("pytest")), sep="\n")
     failures = [stage for stage, (failed, _, _) in done.items() if failed]
     total = sum((count(report(stage)) for stage in done if report(stage).exists()), Counter())

@@ -17,7 +17,6 @@ from urllib.parse import urlparse
 
 import nbformat
 import pytest
-from _pytest.runner import runtestprotocol
 from playwright.sync_api import (
     Browser,
     ConsoleMessage,
@@ -34,7 +33,6 @@ from tests.helpers import firefox
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 from tools import chromium as chromium_tool
 from tools import firefox as firefox_tool
-from tools.suite import AGAIN
 
 NAME = os.environ.get("ATTNBOOK_BROWSER", "chromium")
 # What a page may do that a reader would be asked about.
@@ -92,22 +90,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if "browser" not in getattr(item, "fixturenames", ())]
     items[:] = [item for item in items if item not in others]
     config.hook.pytest_deselected(items=others)
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """A test that fails is tried once more, and the suite's summary names it: four browsers, a
-    JupyterLab and kernels share two processors, and what comes late there is not ours alone."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    failed = [report for report in reports if report.failed]
-    if failed:
-        item.user_properties.append((AGAIN, str(failed[0].longrepr)[-2000:]))
-        item._initrequest()  # type: ignore[attr-defined]  # its fixtures begin anew
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
 
 
 @pytest.fixture(scope="session")
