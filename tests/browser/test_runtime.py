@@ -44,8 +44,12 @@ class Counter(anywidget.AnyWidget):
 class Heavy(Counter):
     """Away from the first screen, its bytes are fetched when the reader begins."""
 
-    _css = ".attnbook-widget { margin-top: 3000px }"
     name = traitlets.Unicode("heavy").tag(sync=True)
+
+
+class Far(Heavy):
+    # Of the place, not of what is drawn there: nothing is near before the first is drawn.
+    _css = ".widget-view[data-late] { margin-top: 3000px }"
 
 
 class Broken(Counter):
@@ -187,8 +191,8 @@ def test_section_links_still_work(path: Path, page_factory: Callable[..., Page])
 @pytest.fixture(scope="module")
 def heavy(widget_page: Callable[..., Path]) -> Path:
     """Two heavy views of one widget, far below a light one."""
-    view = Heavy(data=b"\x07\x01" * 6000)
-    return widget_page([Heavy(count=8), view, view])
+    view = Far(data=b"\x07\x01" * 6000)
+    return widget_page([Far(count=8), view, view])
 
 
 def drawn(page: Page) -> list[str]:

@@ -185,7 +185,7 @@ def put_back(widgets: list[Any], states: list[dict[str, Any]]) -> None:
     """Another state, set from Python: the first."""
     for widget, state in zip(widgets, states, strict=True):
         while widget._property_lock:  # by the thread that hears the page
-            time.sleep(0.01)
+            time.sleep(0.01)  # between two looks
         with widget.hold_trait_notifications():
             for trait, value in state.items():
                 setattr(widget, trait, value)

@@ -23,11 +23,24 @@ from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 PART = 40_000
 OWN = "It's in 1812 the end, and they"
 OVER = re.compile("The text ends here|reads no more tokens")
+# Presses a method and Write in one go, so that nothing is drawn between the look and the press; or
+# tells that the text is over.
+PRESSED = """(method) => {
+    const bench = document.querySelector(".attn-bench");
+    const button = [...bench.querySelectorAll(".attn-own button")]
+      .find(({ textContent }) => ["Write", "Stop"].includes(textContent));
+    if (button.textContent !== "Write") throw new Error("it writes on after Stop");
+    if (/text ends here|no more tokens/.test(bench.innerText)) return false;
+    bench.querySelectorAll(".attn-methods button")[method].click();
+    button.click();
+    return true;
+}"""
 # Presses Stop once so many tokens stand there, if writing has not ended by itself before; only
 # once, as the button is called Stop up to the next drawing and would begin anew.
 WRITTEN = """(wanted) => {
-    const button = document.querySelector(".attn-own .attn-go");
     const bench = document.querySelector(".attn-bench");
+    const button = [...bench.querySelectorAll(".attn-own button")]
+      .find(({ textContent }) => ["Write", "Stop"].includes(textContent));
     const count = bench.querySelectorAll(".attn-text .attn-tok:not(.attn-next)").length;
     const over = count >= wanted || /text ends here|no more tokens/.test(bench.innerText);
     if (button.textContent !== "Stop") return button.pressed = false, over;
@@ -65,6 +78,8 @@ def loaded(view: Locator) -> None:
 def begun(view: Locator, text: str) -> None:
     view.get_by_label("Your beginning").fill(text)
     view.get_by_role("button", name="Begin with this").click()
+    tokens = view.locator(".attn-text .attn-tok:not(.attn-next)").all_text_contents
+    until(view.page, lambda: "".join(tokens()).replace("·", " ") == text)  # not the one before
     expect(view.locator(".attn-take").first).to_be_visible()
 
 
@@ -196,18 +211,17 @@ def test_many_texts_by_random_presses(open_page: Callable[..., Page], part: int)
     page = open_page()
     view, chance = widget(page, 0), Random(part)
     loaded(view)
-    methods = view.locator(".attn-methods button")
+    methods = view.locator(".attn-methods button").count()
+    place = view.locator(".attn-take:visible").first.or_(view.get_by_text(OVER))
     count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
     for text in range(5):
         begun(view, " ".join(chance.sample(OWN.split(), 1 + text % 5)))
         start = count()
-        while count() - start < 60 and not OVER.search(view.inner_text()):
-            methods.nth(chance.randrange(methods.count())).click()
-            before = count()
-            view.get_by_role("button", name="Write", exact=True).click()
+        while (before := count()) - start < 60:
+            if not page.evaluate(PRESSED, chance.randrange(methods)):
+                break
             page.wait_for_function(WRITTEN, arg=before + 1 + chance.randrange(30))
-        place = view.locator(".attn-take:visible").first
-        expect(place.or_(view.get_by_text(OVER))).to_be_visible()
+            expect(place).to_be_visible()
         assert "not stored" not in view.inner_text()
 
 

@@ -25,7 +25,8 @@ function card(part, names) {
 // What a part makes of a token: rows of a label, a role, numbers and what is said of them.
 function work(title, rows) {
   const lines = rows.map(([label, role, numbers, said]) => h("li", { className: role && `draw-${role}` },
-    h("b", {}, label), h("span", { className: "attn-numbers" }, ...numbers.map((x) => h("span", {}, x))), h("p", {}, said)));
+    h("b", {}, label), h("span", { className: "attn-numbers" }, ...numbers.map((x) => h("span", {}, x))),
+    h("p", {}, said)));
   const named = `${title} at work in a small model`;
   return h("section", { className: "attn-worked", "aria-label": named },
     h("p", { className: "attn-title" }, named), h("ol", { role: "list" }, ...lines));
