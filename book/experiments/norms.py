@@ -50,13 +50,26 @@ def with_norms(model: nn.Module, kind: str) -> nn.Module:
 
 
 def losses_of(
-    norm: Norm, blocks: int, seed: int, lr: float, warmup: int, kind: str = "full"
+    norm: Norm,
+    blocks: int,
+    seed: int,
+    lr: float,
+    warmup: int,
+    kind: str = "full",
+    gain: float | None = None,
 ) -> list[float]:
-    """Losses of a run, up to the step where they overflow."""
+    """Losses of a run, up to the step where they overflow.
+
+    `gain`: the gain with which the norm after the decoder's last block starts, 0: there is no norm
+    after the last block of either side. None: as the order of the norms says, with a gain of 1.
+    """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    config = TransformerConfig(32, 4, 64, blocks // 2, norm=norm)
+    last = None if gain is None else gain > 0
+    config = TransformerConfig(32, 4, 64, blocks // 2, norm=norm, final_norm=last)
     model = Transformer(task.source_vocab, task.target_vocab, config)
+    if gain:
+        nn.init.constant_(model.decoder.stack.norm.weight, gain)
     with_norms(model, kind)
     found: list[float] = []
 
