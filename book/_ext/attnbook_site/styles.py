@@ -62,7 +62,8 @@ def names(selector: list[Any]) -> set[str]:
 
 def finish(app: Sphinx) -> None:
     static = Path(app.outdir, "_static")
-    pages = [page for page in Path(app.outdir).rglob("*.html") if static not in page.parents]
+    # Templates of the theme are no pages, neither here nor in a translation built before.
+    pages = [page for page in Path(app.outdir).rglob("*.html") if "_static" not in page.parts]
     scripts = [file for file in static.rglob("*.js") if file.parent.name != "weights"]
     texts = [file.read_text(encoding="utf-8") for file in (*pages, *scripts)]
     words = {word for text in texts for word in WORD.findall(text)}
