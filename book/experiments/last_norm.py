@@ -1,12 +1,12 @@
-"""Chapter 6: the norms inside the blocks and the norm after the last block, one at a time.
+"""Chapter 6: the norms inside the blocks and the decoder's last norm, one at a time.
 
 `make experiments NAME=last_norm` trains small Transformers of 12 blocks, six on each side, on
 `numbers` at three rates, and stores a row a run. `inside` is 1 where the blocks have norms, in
-"pre" order. `gain` is 0 where no norm follows the last block of either side; else the gain with
-which the decoder's last norm, before the output matrix, starts: 1, or 0.177 (1 over the square root
-of the width 32, with which the first loss is near that of even odds). `first` is the loss of the
-first step; `half` and `loss` are training losses in nats a morpheme, the mean of 20 steps in the
-middle and at the end of 100 steps, nan if it overflowed.
+"pre" order. `gain` is 0 where no norm follows the decoder's last block, before the output matrix;
+else the gain with which that norm starts: 1, or 0.177 (1 over the square root of the width 32, with
+which the first loss is near that of even odds). The encoder's last norm is in all of them. `first`
+is the loss of the first step; `half` and `loss` are training losses in nats a morpheme, the mean of
+20 steps in the middle and at the end of 100 steps, nan if it overflowed.
 """
 
 from collections.abc import Iterator

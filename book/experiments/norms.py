@@ -60,17 +60,19 @@ def losses_of(
 ) -> list[float]:
     """Losses of a run, up to the step where they overflow.
 
-    `gain`: the gain with which the norm after the decoder's last block starts, 0: there is no norm
-    after the last block of either side. None: as the order of the norms says, with a gain of 1.
+    `gain`: a norm follows the last block of the encoder, and one that starts with this gain follows
+    that of the decoder; 0: none follows the decoder's. None: as the order of the norms says.
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    last = None if gain is None else gain > 0
+    last = None if gain is None else True
     config = TransformerConfig(32, 4, 64, blocks // 2, norm=norm, final_norm=last)
     model = Transformer(task.source_vocab, task.target_vocab, config)
+    with_norms(model, kind)
     if gain:
         nn.init.constant_(model.decoder.stack.norm.weight, gain)
-    with_norms(model, kind)
+    elif gain == 0:
+        model.decoder.stack.norm = nn.Identity()
     found: list[float] = []
 
     def loss(batch) -> Tensor:
