@@ -23,30 +23,37 @@ from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 PART = 40_000
 OWN = "It's in 1812 the end, and they"
 OVER = re.compile("The text ends here|reads no more tokens")
-# Presses a method and Write in one go, so that nothing is drawn between the look and the press; or
-# tells that the text is over.
-PRESSED = """(method) => {
+# The bench, its button by either name, and whether its text has come to an end.
+FOUND = """
     const bench = document.querySelector(".attn-bench");
     const button = [...bench.querySelectorAll(".attn-own button")]
       .find(({ textContent }) => ["Write", "Stop"].includes(textContent));
+    const ended = /text ends here|no more tokens/.test(bench.innerText);
+"""
+# Presses a method and Write in one go, so that nothing is drawn between the look and the press; or
+# tells that the text is over.
+PRESSED = (
+    f"(method) => {{{FOUND}"
+    + """
     if (button.textContent !== "Write") throw new Error("it writes on after Stop");
-    if (/text ends here|no more tokens/.test(bench.innerText)) return false;
+    if (ended) return false;
     bench.querySelectorAll(".attn-methods button")[method].click();
     button.click();
     return true;
 }"""
+)
 # Presses Stop once so many tokens stand there, if writing has not ended by itself before; only
 # once, as the button is called Stop up to the next drawing and would begin anew.
-WRITTEN = """(wanted) => {
-    const bench = document.querySelector(".attn-bench");
-    const button = [...bench.querySelectorAll(".attn-own button")]
-      .find(({ textContent }) => ["Write", "Stop"].includes(textContent));
+WRITTEN = (
+    f"(wanted) => {{{FOUND}"
+    + """
     const count = bench.querySelectorAll(".attn-text .attn-tok:not(.attn-next)").length;
-    const over = count >= wanted || /text ends here|no more tokens/.test(bench.innerText);
+    const over = count >= wanted || ended;
     if (button.textContent !== "Stop") return button.pressed = false, over;
     if (count >= wanted && !button.pressed) button.pressed = true, button.click();
     return false;
 }"""
+)
 
 
 @pytest.fixture(scope="module")
