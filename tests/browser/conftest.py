@@ -53,6 +53,8 @@ NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
 
 # As on a machine that draws seldom: a test that reads before it is drawn fails here each time.
 SLOW = int(os.environ.get("ATTNBOOK_SLOW", "0"))  # ms from the wish to draw to the drawing
+# As on a machine whose tests come late: one that must see what passes by fails here each time.
+LATE = int(os.environ.get("ATTNBOOK_LATE", "0"))  # ms before each thing that a test asks of a page
 SELDOM = """{
   const draw = requestAnimationFrame, forget = cancelAnimationFrame, later = setTimeout;
   const waiting = new Map();
@@ -101,7 +103,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             return
         if NAME == "chromium":
             path = chromium_tool.ensure()
-            started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+            started = playwright.chromium.launch(executable_path=path, args=FLAGS, slow_mo=LATE)
         elif NAME == "firefox":
             started = playwright.firefox.launch(firefox_user_prefs=firefox.PREFERENCES)
         else:
