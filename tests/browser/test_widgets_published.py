@@ -77,6 +77,17 @@ def requests(page: Page) -> list[str]:
     return found
 
 
+# The model hears nothing until it is released.
+HELD = """() => {
+  const post = Worker.prototype.postMessage, kept = [];
+  Worker.prototype.postMessage = function (...given) { kept.push([this, given]); };
+  window.release = () => {
+    Worker.prototype.postMessage = post;
+    for (const [worker, given] of kept) worker.postMessage(...given);
+  };
+}"""
+
+
 def loaded(view: Locator) -> None:
     view.get_by_role("button", name="Load the model").click()
     expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
@@ -210,6 +221,24 @@ def test_other_rules_write_behind_the_text(
     expect(note).to_have_text("It goes on behind the text above, which stays as it is.")
     view.get_by_role("button", name="Take it").click()
     expect(out).to_be_hidden()
+
+
+def test_a_rule_waits_until_the_place_above_is_known(open_page: Callable[..., Page]) -> None:
+    """Both ask the one model, which answers the newest question only."""
+    page = open_page()
+    view = widget(page, 0)
+    loaded(view)
+    begun(view, OWN)
+    page.evaluate(HELD)
+    go = view.get_by_role("button", name="Write by this rule")
+    expect(go).to_be_enabled()
+    view.locator(".attn-take").nth(1).click()
+    expect(view.get_by_text("Asking the model …", exact=True)).to_be_visible()
+    expect(go).to_be_disabled()
+    page.evaluate("release()")
+    expect(view.locator(".attn-take").first).to_be_visible()
+    go.click()
+    expect(view.locator(".attn-own")).to_contain_text("bits a token by the model", timeout=60_000)
 
 
 @pytest.mark.parametrize("part", repeats(*range(10)))

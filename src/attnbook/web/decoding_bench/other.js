@@ -40,7 +40,7 @@ export class Other {
   // After the text above was drawn.
   draw() {
     const { bench } = this, text = [...bench.answers.ids, ...bench.path].join();
-    disable(this.go, bench.over);
+    disable(this.go, bench.over || !bench.view); // while the model is asked of the place above, it would drop that
     if (this.of === text) return;
     this.of = text;
     this.stop();
