@@ -7,7 +7,6 @@ with the command that runs it.
 import argparse
 import ast
 import json
-import os
 import re
 import subprocess
 import sys
@@ -158,9 +157,8 @@ def main() -> None:
     missed = []
     for name in [] if given.page else [given.name] if given.name else names():
         print(f"{name}: {first(name)}", flush=True)
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, str(BENCHMARKS / f"{name}.py")]
-        if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+        # A module of the folder: its own `tokenizers.py` stands in nobody's way.
+        if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], cwd=ROOT).returncode:
             missed.append(name)
     PAGE.write_text(filled(PAGE.read_text("utf8"), read()), "utf8")
     print(f"{PAGE.relative_to(ROOT)} has {len(read())} of {len(names())} benchmarks")
