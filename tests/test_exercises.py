@@ -8,7 +8,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from tools import exercises, notebooks
 
-CHAPTERS = list(filter(notebooks.is_story, notebooks.every()))
+PAGES = list(filter(notebooks.is_chapter, notebooks.every()))
 SOLVED = """
 ````{solution} ex-more
 :class: dropdown
@@ -23,10 +23,10 @@ print("x is", x)
 """
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_each_chapter_has_solutions_that_are_python(path):
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_each_story_has_solutions_and_all_are_python(path):
     found = exercises.solutions(notebooks.read(path))
-    assert found
+    assert found or not notebooks.is_story(path)
     for label, code in found:
         compile(code, label, "exec")
 

@@ -1,6 +1,6 @@
-"""`make exercises`: run each story and, after it, the code of its exercises' solutions.
+"""`make exercises`: run each page and, after it, the code of its exercises' solutions.
 
-No page and no test runs a solution. Here its code runs after the story's, and its output is
+No page and no test runs a solution. Here its code runs after the page's, and its output is
 printed, to be compared with the solution's text.
 """
 
@@ -46,8 +46,10 @@ def main() -> None:
     asked = parser.parse_args()
     os.environ |= {"MPLBACKEND": "agg", "ACCELERATE_USE_CPU": "true"}
     failed = 0
-    for path in filter(notebooks.is_story, chosen(asked.chapter)):
-        nb = followed(notebooks.read(path))
+    for path in chosen(asked.chapter):
+        if not solutions(nb := notebooks.read(path)):
+            continue
+        nb = followed(nb)
         print(path.name, flush=True)
         try:
             execute(nb, path)
