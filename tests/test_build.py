@@ -111,6 +111,9 @@ def test_a_changed_page_is_rebuilt_and_the_rest_stays(tmp_path: Path) -> None:
     write_mini_book(tmp_path, {"index.md": INDEX, "chapter.ipynb": nbformat.writes(notebook)})
     html = tmp_path / "_build/html"
     sizes = []
+    template = html / "de/_static/template.html"  # as in a translation's site, and no page
+    template.parent.mkdir(parents=True)
+    template.write_text('<link rel="stylesheet" href="{{ root }}a.css">' * 2, "utf8")
     for word in ("first", "second"):
         (tmp_path / "index.md").write_text(f"{INDEX}\nThe {word} time.\n", encoding="utf-8")
         done = build_book(tmp_path, tmp_path)

@@ -18,7 +18,7 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib import instancer
 from sphinx.application import Sphinx
 
-from .places import NPM
+from .places import NPM, pages
 
 THEME = Path(str(files("pydata_sphinx_theme"))) / "theme/pydata_sphinx_theme/static"
 
@@ -85,9 +85,9 @@ def start(app: Sphinx) -> None:
 def finish(app: Sphinx) -> None:
     out = Path(app.outdir)
     static = out / "_static"
-    pages = [page for page in out.rglob("*.html") if static not in page.parents]
-    shown = {ord(char) for page in pages for char in unescape(page.read_text(encoding="utf-8"))}
-    icons = used_icons(static, pages)
+    found = pages(out)
+    shown = {ord(char) for page in found for char in unescape(page.read_text(encoding="utf-8"))}
+    icons = used_icons(static, found)
 
     def if_used(rule: re.Match[str]) -> str:
         return rule[0] if int(rule[2], 16) in icons else ""

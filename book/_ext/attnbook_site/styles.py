@@ -15,6 +15,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from tinycss2 import parse_rule_list, parse_stylesheet, serialize
 
+from .places import pages
+
 LINK = re.compile(r'<link(?=[^>]* rel="stylesheet")[^>]* href="([^"?]+)[^"]*"[^>]*>\s*')
 IMPORT = re.compile(r'@import "([^"]+)";')
 WORD = re.compile(r"[\w-]+")
@@ -62,14 +64,13 @@ def names(selector: list[Any]) -> set[str]:
 
 def finish(app: Sphinx) -> None:
     static = Path(app.outdir, "_static")
-    # Templates of the theme are no pages, neither here nor in a translation built before.
-    pages = [page for page in Path(app.outdir).rglob("*.html") if "_static" not in page.parts]
+    found = pages(Path(app.outdir))
     scripts = [file for file in static.rglob("*.js") if file.parent.name != "weights"]
-    texts = [file.read_text(encoding="utf-8") for file in (*pages, *scripts)]
+    texts = [file.read_text(encoding="utf-8") for file in (*found, *scripts)]
     words = {word for text in texts for word in WORD.findall(text)}
     cut = lru_cache(lambda css: of_use(parse_stylesheet(css, **PLAIN), words))
     used = set()
-    for page in pages:
+    for page in found:
         text = page.read_text(encoding="utf-8")
         sheets = LINK.findall(text)
         if not sheets:
