@@ -382,13 +382,14 @@ def test_a_page_may_not_replace_what_a_kernel_has_loaded(
     monkeypatch.setattr(elsewhere, "versions", lambda: now)
     monkeypatch.setattr(elsewhere, "run", lambda nb: ran)
     assert elsewhere.changed() == {}
-    said = door.tried(elsewhere, nbformat.v4.new_notebook(), "http://site")
+    empty = nbformat.v4.new_notebook()
+    said = door.tried(elsewhere, empty, "http://site")
     assert said == "with a.whl and torch 2.9.0, peak 400 MB"
     now["python-dateutil"] = "2.9.0"
-    assert door.tried(elsewhere, nbformat.v4.new_notebook(), "http://site").endswith("dateutil is now 2.9.0")
+    assert door.tried(elsewhere, empty, "http://site").endswith("dateutil is now 2.9.0")
     now["ipython"] = "9.0.0"
     with pytest.raises(AssertionError, match="it replaced"):
-        door.tried(elsewhere, nbformat.v4.new_notebook(), "http://site")
+        door.tried(elsewhere, empty, "http://site")
     del now["torch"]
     assert elsewhere.changed() == {"ipython": "9.0.0", "torch": None, "python-dateutil": "2.9.0"}
 
