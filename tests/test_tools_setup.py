@@ -135,7 +135,11 @@ def test_firefox_says_in_one_line_what_to_install(monkeypatch):
 
 @pytest.mark.parametrize(
     ("stage", "setting"),
-    [("firefox", "ATTNBOOK_BROWSER=firefox"), ("drawn late", "ATTNBOOK_SLOW=200")],
+    [
+        ("firefox", "ATTNBOOK_BROWSER=firefox"),
+        ("drawn late", "ATTNBOOK_SLOW=200"),
+        ("asked late", "ATTNBOOK_LATE=300"),
+    ],
 )
 def test_pages_meet_other_browsers_in_test_all_alone(stage, setting):
     assert stage not in suite.stages()

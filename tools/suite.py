@@ -3,7 +3,8 @@
 The quick checks run two at a time, and each prints its output when it has ended.
 
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
-combination, and those of widgets twice more: in Firefox, and in a Chromium that draws late.
+combination, and those of widgets again: in Firefox, in a Chromium that draws late, and one that is
+asked late.
 """
 
 import os
@@ -32,7 +33,12 @@ LONG = [
     "test_llama",
     "test_walls",
 ]
-LONG_STAGES = ("pytest", "firefox", "drawn late")  # one after another, shown as they come
+AGAIN = {  # the tests of widgets, under another setting
+    "firefox": "ATTNBOOK_BROWSER=firefox",
+    "drawn late": "ATTNBOOK_SLOW=200",
+    "asked late": "ATTNBOOK_LATE=300",
+}
+LONG_STAGES = ("pytest", *AGAIN)  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
 
@@ -48,10 +54,9 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
     widgets = sorted((ROOT / "tests" / "browser").glob("test_widgets_*.py"))
     pages = [str(path) for path in widgets if path.stem != "test_widgets_jupyter"]  # no JupyterLab
-    others = {"firefox": "ATTNBOOK_BROWSER=firefox", "drawn late": "ATTNBOOK_SLOW=200"}
     again = {
         name: ["env", setting, *PYTEST, *POOL, *pages, f"--junitxml={report(name)}"]
-        for name, setting in others.items()
+        for name, setting in AGAIN.items()
     }
     return {
         "assets": [sys.executable, "-m", "attnbook.assets"],
