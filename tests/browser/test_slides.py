@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import Faults
+from tests.browser.widget_pages import settle
 from tools.notebooks import BOOK
 from tools.slides import __main__ as slides
 
@@ -72,6 +73,7 @@ def test_forward_goes_through_a_walk_before_it_leaves(deck: Page) -> None:
     assert last > 3
     for _ in range(40):
         deck.keyboard.press("ArrowRight")
+        settle(deck, 2)  # the slider is drawn
         if deck.evaluate("Reveal.getIndices().h") != number:
             break
         reached = int(steps.input_value())

@@ -270,6 +270,7 @@ def test_a_second_visit_fetches_nothing_and_needs_no_network(
     asked = requests(page)
     view = widget(page, 0)
     expect(view.locator(".attn-own")).to_contain_text("This browser has kept the model's file.")
+    page.wait_for_load_state("networkidle")  # fonts of the page may come after its load
     page.context.set_offline(True)
     view.get_by_role("button", name="Start the model").click()
     expect(view.locator(".attn-own")).to_contain_text("The model runs in this page")
