@@ -165,12 +165,12 @@ def test_where_the_code_comes_from(
 
 
 @pytest.mark.parametrize("source", [f"{SITE}/x.whl", ""])
-@pytest.mark.parametrize("extra", ["", "[pretrained]"])
+@pytest.mark.parametrize("extra", ["", "[pretrained]", "[bertviz,pretrained]"])
 def test_a_first_cell_does_nothing_where_the_package_is(
     site_door: ModuleType, source: str, extra: str
 ) -> None:
     cell = site_door.handed_out(site_door.neutral(extra), source, WHEEL)
-    assert f"{extra}" in cell and 'python -m pip install ".' not in cell
+    assert 'python -m pip install ".' not in cell
     called = []
     code = notebooks.parse(cell)
     names = {"get_ipython": lambda: called.append(True)}
@@ -179,10 +179,11 @@ def test_a_first_cell_does_nothing_where_the_package_is(
 
 
 @pytest.mark.parametrize("source", [f"{SITE}/x.whl", ""])
+@pytest.mark.parametrize("extra", ["", "[pretrained]", "[bertviz,pretrained]"])
 def test_a_first_cell_where_the_package_is_missing(
-    site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, source: str
+    site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, source: str, extra: str
 ) -> None:
-    cell = site_door.handed_out(site_door.neutral("[pretrained]"), source, WHEEL)
+    cell = site_door.handed_out(site_door.neutral(extra), source, WHEEL)
     monkeypatch.setitem(sys.modules, "attnbook", None)  # an import of it fails
     called = []
 
@@ -193,13 +194,16 @@ def test_a_first_cell_where_the_package_is_missing(
     with pytest.raises(ImportError) as failed:
         exec(compile(notebooks.parse(cell), "cell", "exec"), {"get_ipython": Shell})
     if source:
-        assert called == [("pip", f'install -q "attnbook[pretrained] @ {source}"')]
+        others = extra.replace("bertviz,", "")
+        asked = [f'install -q "attnbook{others} @ {source}"']
+        asked += ["install -q --no-deps bertviz"] * ("bertviz" in extra)
+        assert called == [("pip", each) for each in asked]
     else:
         assert not called
-        assert f'python -m pip install "{WHEEL}[pretrained]"' in str(failed.value)
+        assert f'python -m pip install "{WHEEL}{extra}"' in str(failed.value)
 
 
-@pytest.mark.parametrize("extra", ["", "[pretrained]"])
+@pytest.mark.parametrize("extra", ["", "[pretrained]", "[bertviz,pretrained]"])
 def test_a_first_cell_asks_for_its_extra(
     site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, extra: str
 ) -> None:
@@ -225,6 +229,8 @@ def test_every_notebook_begins_with_the_neutral_line() -> None:
         ("[pretrained]", "import transformers.models", True),
         ("[pretrained]", "from attnbook.weights import minilm", True),
         ("", "from bertviz import head_view", False),
+        ("[pretrained]", "from bertviz import head_view", False),
+        ("[bertviz,pretrained]", "from bertviz import head_view", True),
         ("", "from attnbook.weights import minilm", False),
         ("", "from attnbook import weights", False),
         ("", "from attnbook.weights.pretrained import minilm", False),

@@ -42,7 +42,7 @@ def binder(root: pathlib.Path, folder: pathlib.Path, source: str) -> None:
     (folder / "binder").mkdir(exist_ok=True)
     for path in (root / "binder").iterdir():
         text = path.read_text("utf-8")
-        text = re.sub(r"(?m)^-e \.(\[\w+\])$", rf"attnbook\1 @ {source}", text)
+        text = re.sub(r"(?m)^-e \.(\[[\w,]+\])$", rf"attnbook\1 @ {source}", text)
         (folder / "binder" / path.name).write_text(text, "utf-8")
     shutil.copy(root / "requirements.txt", folder)
 

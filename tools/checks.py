@@ -15,7 +15,7 @@ from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_c
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words for each line of code that is not folded
-EXTRA = "pretrained"  # the extra that the room `weights` needs
+EXTRAS = {"bertviz": "", "pretrained": "attnbook.weights"}  # and the room that needs one
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
 # nbval also obeys such comments; here exemptions are tags, which `judged` reads.
 MARKER = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST_VALIDATE)_\w+)", re.MULTILINE)
@@ -55,15 +55,16 @@ def valid(nb: NotebookNode) -> list[str]:
 
 
 def first_line(nb: NotebookNode) -> list[str]:
-    """The first line is the neutral import, with the right extra; the site replaces it."""
+    """The first line is the neutral import, with the right extras; the site replaces it."""
     cells = code_cells(nb)
-    needs, first = from_extra(cells), cells[0].source.split("\n")[0] if cells else ""
+    first = cells[0].source.split("\n")[0] if cells else ""
+    needs = {extra: found for extra in EXTRAS if (found := from_extra(cells, extra))}
     door = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "door.py")
-    lines = [door.neutral(f"[{EXTRA}]"), *[door.neutral()] * (not needs)]
+    lines = [door.neutral(named) for named in door.PROBE if all(extra in named for extra in needs)]
     if first in lines:
         return []
-    why = f", as it imports {', '.join(sorted(needs))}" * bool(needs)
-    return [f"the first code cell does not begin with the line {lines[-1]!r}{why}"]
+    why = f", as it imports {', '.join(sorted(set().union(*needs.values())))}" * bool(needs)
+    return [f"the first code cell does not begin with the line {lines[0]!r}{why}"]
 
 
 def assignment(nb: NotebookNode) -> list[str]:
@@ -265,18 +266,18 @@ def folded(cell: NotebookNode) -> bool:
     return bool(tags(cell) & (HIDES["source_hidden"] | {"remove-input", "remove-cell"}))
 
 
-def from_extra(cells: Iterable[NotebookNode]) -> set[str]:
-    """Imports of code cells that need the extra."""
-    brings = {re.split(r"\W", need)[0] for need in project()["optional-dependencies"][EXTRA]}
+def from_extra(cells: Iterable[NotebookNode], extra: str) -> set[str]:
+    """Imports of code cells that need an extra."""
+    brings = {re.split(r"\W", need)[0] for need in project()["optional-dependencies"][extra]}
     names = set()
     for node in (node for cell in cells for node in ast.walk(notebooks.parse(cell.source))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    own = "attnbook.weights"
-    tops = {own if name.startswith(own) else name.partition(".")[0] for name in names}
-    return tops & {own, *brings}
+    own = EXTRAS[extra]
+    inside = {own for name in names if own and name.startswith(own)}
+    return inside | {name.partition(".")[0] for name in names} & brings
 
 
 def project() -> dict:

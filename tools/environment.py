@@ -33,7 +33,7 @@ def main():
         pip(*[line for line in PINS.read_text().split() if line.startswith("torch==")])
     pip(*[part for group in GROUPS[kind] for part in ("--group", group)])
     if kind == "test":
-        pip("--no-build-isolation", "--editable", ".[devices,pretrained]")
+        pip("--no-build-isolation", "--editable", ".[bertviz,devices,pretrained]")
     (VENV / (".%s" % kind)).touch()
 
 

@@ -37,7 +37,7 @@ def main() -> None:
         subprocess.run([*install, "--upgrade", "pip"], check=True)
         subprocess.run([*install, f"torch=={torch}"], check=True)
         groups = [part for group in GROUPS for part in ("--group", group)]
-        command = [*install, f"torch=={torch}", *groups, ".[devices,pretrained]"]
+        command = [*install, f"torch=={torch}", *groups, ".[bertviz,devices,pretrained]"]
         subprocess.run(command, check=True, cwd=ROOT)
         frozen = subprocess.run(
             [*pip, "freeze", "--all"], check=True, capture_output=True, text=True

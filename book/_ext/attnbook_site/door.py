@@ -23,15 +23,19 @@ from sphinx.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[3]
 DIST = "_static/dist"
 SITE = re.compile(r"https?://[\w.:/~%-]+")
-NEUTRAL = re.compile(r'^import attnbook  # .*"\.(\[\w+\])?"$', re.MULTILINE)
+NEUTRAL = re.compile(r'^import attnbook  # .*"\.(\[[\w,]+\])?"$', re.MULTILINE)
 
-# A chapter that needs the extra asks for one of its packages too: another chapter may have
+# A chapter that needs an extra asks for one of its packages too: another chapter may have
 # installed the package without it.
-PROBE = {"": "", "[pretrained]": ", gguf"}
+PROBE = {"": "", "[pretrained]": ", gguf", "[bertviz,pretrained]": ", bertviz, gguf"}
+# bertviz asks for boto3, which draws nothing and brings an older python-dateutil than the one that
+# Jupyter's kernel has loaded; all else that it needs comes with the package.
+ALONE = """
+    %pip install -q --no-deps bertviz"""
 INSTALLS = """try:
     import attnbook{also}
 except ImportError:  # the code that this notebook was built with; is it gone? Download it anew
-    %pip install -q "attnbook{extra} @ {source}"
+    %pip install -q "attnbook{extra} @ {source}"{alone}
     import attnbook{also}"""
 SAYS = """try:
     import attnbook{also}
@@ -43,7 +47,7 @@ except ImportError:
 
 
 def neutral(extra: str = "") -> str:
-    """The first line of each notebook of the repository; `extra`: "" or "[pretrained]"."""
+    """The first line of each notebook of the repository; `extra`: a key of PROBE."""
     return f'import attnbook  # missing? In a copy of the book: python -m pip install ".{extra}"'
 
 
@@ -51,8 +55,12 @@ def handed_out(line: str, source: str | None, wheel: str) -> str:
     """The replacement of the neutral line in a notebook that leaves the site."""
 
     def door(found: re.Match[str]) -> str:
-        text, extra = INSTALLS if source else SAYS, found[1] or ""
-        return text.format(extra=extra, also=PROBE[extra], source=source, wheel=Path(wheel).name)
+        extra = found[1] or ""
+        also, file = PROBE[extra], Path(wheel).name
+        if not source:
+            return SAYS.format(extra=extra, also=also, wheel=file)
+        alone, extra = ALONE * ("bertviz" in extra), extra.replace("bertviz,", "")
+        return INSTALLS.format(extra=extra, alone=alone, also=also, source=source)
 
     return NEUTRAL.sub(door, line, count=1)
 
