@@ -321,7 +321,7 @@ def test_the_branch_holds_the_notebooks_and_what_binder_installs(
         text = (built / "_sources" / f"{name}.ipynb").read_text("utf-8")
         assert (there / f"{name}.ipynb").read_text("utf-8") == text
     asks = (there / "binder/requirements.txt").read_text("utf-8")
-    assert f"\nattnbook[pretrained] @ {SITE}/{wheel(built)}\n" in asks
+    assert f"\nattnbook[bertviz,pretrained] @ {SITE}/{wheel(built)}\n" in asks
     constraints = re.search(r"(?m)^-c (.*)$", asks)
     assert constraints and (there / "binder" / constraints[1]).is_file()
     assert head.strip() in (there / "README.md").read_text("utf-8")
