@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jinja2 import Template
 from PIL import Image
 
 from tests.helpers.minibook import ROOT
@@ -92,3 +93,17 @@ def test_every_page_of_the_site_has_it(site: Path) -> None:
         assert "BSD 3-Clause" in text and 'name="description"' in text, page.name
         assert ("og:image" in text) == (site / "sitemap.xml").exists(), page.name
     assert (site / "404.html").is_file()
+
+
+@pytest.mark.parametrize("source", ["", "https://github.com/me/book"])
+def test_each_page_names_its_source_where_there_is_one(
+    colophon: Any, tmp_path: Path, source: str
+) -> None:
+    made = app(tmp_path, "")
+    made.config.html_theme_options["repository_url"] = source
+    context = {"pathto": lambda name: f"{name}.html", "title": "A page"}
+    colophon.on_page(made, "page", "", context, None)
+    template = (ROOT / "book/_ext/templates/colophon.html").read_text("utf-8")
+    said = Template(template).render(context)
+    assert ("Source</a>" in said) == bool(source) and f'href="{source}' in said
+    assert "How to cite" in said and "CC BY 4.0" in said

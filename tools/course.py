@@ -23,6 +23,7 @@ README = """# Solutions
 private repository, and name it where it is needed:
 
     make grade SUBMISSIONS=handed-in ASSIGNMENT=a1 BOOK_PRIVATE={folder}
+    make marks SUBMISSIONS=handed-in ASSIGNMENT=a1 ROSTER=roster.csv BOOK_PRIVATE={folder}
     make assignments BOOK_PRIVATE={folder}
     make test BOOK_PRIVATE={folder}
 """

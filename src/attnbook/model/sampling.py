@@ -6,7 +6,7 @@ its argument. Tokens that are alike stay or go together. Logits with NaN or +inf
 one finite number, are a `ValueError`.
 
 Probabilities are added in float64, the likeliest first, by filters and by the draw, here and in
-the page (`widgets/engine/sampling.js`): the same logits and the same number give the same token.
+the page (`web/engine/sampling.js`): the same logits and the same number give the same token.
 Apple's GPU has no float64: there, move logits or the model to the processor first.
 """
 

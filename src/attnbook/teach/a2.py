@@ -232,6 +232,18 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         },
         axes="batch token d_v",
     )  # fmt: skip
+    high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
+    high[..., 0], q_high[:, 0], k_high[:, 0] = 0, 0, 0
+    high[:, -1, 0], k_high[0, 0] = 1, 1000 * d_k**0.5
+    high[..., 1], q_high[1, 0] = 1, 1  # each word asks for the last: 1,000, more or less
+    loud = (high @ q_high @ (high @ k_high).mT / d_k**0.5).masked_fill(~mask, -torch.inf)
+    same(
+        answer(high, q_high, k_high, w_v, mask),
+        loud.softmax(-1) @ (high @ w_v),
+        "self_attention, where a hidden score is far above all others,",
+        {},
+        axes="batch token d_v",
+    )
     same(
         answer(x, w_q, w_k, w_v, may),
         (plain / d_k**0.5).masked_fill(~may, -torch.inf).softmax(-1) @ v,

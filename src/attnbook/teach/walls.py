@@ -82,7 +82,8 @@ def admitted(without: Iterable[str], as_root: bool, course: Iterable[Path] = ())
         allowed = " ".join(f"--without {name}" for name in missing)
         raise WallError(
             "\n".join(["this system lacks walls around a student's code:", *lines])
-            + "\nNothing was run. Grade on Linux 5.13 or newer with user namespaces; or, in a"
+            + "\nNothing was run. Grade on Linux 5.13 or newer with user namespaces (Ubuntu needs"
+            " sysctl kernel.apparmor_restrict_unprivileged_userns=0 from 24.04 on); or, in a"
             f" container or machine that you can throw away, say {allowed}"
         )
     return stood

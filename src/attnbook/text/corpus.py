@@ -22,6 +22,8 @@ Tokenizer = BytePair | Characters
 def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
     """Token ids of the texts in one stream, with an end token before each and after the last.
 
+    A special token that is written out in a text is encoded as its letters.
+
     Raises:
         ValueError: if texts is one string.
     """
