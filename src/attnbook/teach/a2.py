@@ -233,9 +233,9 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         axes="batch token d_v",
     )  # fmt: skip
     high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
-    high[..., 0], q_high[:, 0], k_high[:, 0] = 0, 0, 0
-    high[:, -1, 0], k_high[0, 0] = 1, 1000 * d_k**0.5
-    high[..., 1], q_high[1, 0] = 1, 1  # each word asks for the last: 1,000, more or less
+    high[..., 0], q_high[0], k_high[0], q_high[:, 0], k_high[:, 0] = 1, 0, 0, 0, 0
+    high[:, -1, 0] = 1000  # the last word's key, which the others must not see
+    q_high[0, 0], k_high[0, 0] = 1, d_k**0.5
     loud = (high @ q_high @ (high @ k_high).mT / d_k**0.5).masked_fill(~mask, -torch.inf)
     same(
         answer(high, q_high, k_high, w_v, mask),
