@@ -9,12 +9,10 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.util import Finalize
@@ -51,10 +49,8 @@ _here: dict[str, Nursery] = {}  # of this process
 _known = cache(reference)  # read once a process, and never changed
 
 
-def _worker(room: str) -> None:
+def _worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent hears it
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    tempfile.tempdir = room  # whatever ends this process, its parent clears up
     torch.set_num_threads(1)
     follow()
     if sys.platform == "linux":
@@ -90,20 +86,19 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
 def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Iterator[Graded]:
     """Grade all. If a grader process dies, its unfinished students are graded one at a time."""
     again: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as room:
-        pool = ProcessPoolExecutor(jobs, initializer=_worker, initargs=(room,))
-        tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
-        for job in as_completed(tried):
-            try:
-                yield job.result()
-            except Exception as error:  # the others' work must not be lost
-                if isinstance(error, BrokenProcessPool) and len(todo) > 1:
-                    again.append(tried[job])
-                    continue
-                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-                why = report.said(f"needs a person: {why}")
-                yield Graded(tried[job], [], "", [], 0.0, failed=why)
-        pool.shutdown()
+    pool = ProcessPoolExecutor(jobs, initializer=_worker)
+    tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
+    for job in as_completed(tried):
+        try:
+            yield job.result()
+        except Exception as error:  # the others' work must not be lost
+            if isinstance(error, BrokenProcessPool) and len(todo) > 1:
+                again.append(tried[job])
+                continue
+            why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
+            why = report.said(f"needs a person: {why}")
+            yield Graded(tried[job], [], "", [], 0.0, failed=why)
+    pool.shutdown()
     for student in again:
         yield from _all({student: todo[student]}, where, terms, 1)
 
@@ -149,14 +144,12 @@ def main(argv: list[str] | None = None) -> None:
     if graded:
         print(f"{len(graded)} were graded before")
     todo = {each: path for each, path in handed.notebooks.items() if not kept[each]}
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a job that runs out of time
     try:
-        with closing(_all(todo, solution, terms, asked.jobs)) as results:
-            for each in results:
-                each.note = report.said(handed.notes.get(each.student, ""))
-                graded.append(each)
-                _keep(asked.out, known, each, digests[each.student])
-                print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
+        for each in _all(todo, solution, terms, asked.jobs):
+            each.note = report.said(handed.notes.get(each.student, ""))
+            graded.append(each)
+            _keep(asked.out, known, each, digests[each.student])
+            print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
     except BaseException as error:
         _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed))
     where = asked.out / known.name
