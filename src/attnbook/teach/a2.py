@@ -151,6 +151,24 @@ def decoder_mask(
     right("decoder_mask", got.float(), seed, 0, -1)
 
 
+def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor) -> None:
+    """A hidden word is far louder than all others; it must not be heard."""
+    w_q, w_k, w_v = matrices
+    d_k = w_k.shape[1]
+    high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
+    high[..., 0], q_high[0], k_high[0], q_high[:, 0], k_high[:, 0] = 1, 0, 0, 0, 0
+    high[:, -1, 0] = 1000  # the last word's key, which the others must not see
+    q_high[0, 0], k_high[0, 0] = 1, d_k**0.5
+    loud = (high @ q_high @ (high @ k_high).mT / d_k**0.5).masked_fill(~mask, -torch.inf)
+    same(
+        answer(high, q_high, k_high, w_v, mask),
+        loud.softmax(-1) @ (high @ w_v),
+        "self_attention, where a hidden score is far above all others,",
+        {},
+        axes="batch token d_v",
+    )
+
+
 @check({"sizes": (1, 2, 3, 1, 1)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
 def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 4, 3, 6)) -> None:
     """Self-attention as a whole: from word vectors to outputs."""
@@ -232,18 +250,7 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         },
         axes="batch token d_v",
     )  # fmt: skip
-    high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
-    high[..., 0], q_high[0], k_high[0], q_high[:, 0], k_high[:, 0] = 1, 0, 0, 0, 0
-    high[:, -1, 0] = 1000  # the last word's key, which the others must not see
-    q_high[0, 0], k_high[0, 0] = 1, d_k**0.5
-    loud = (high @ q_high @ (high @ k_high).mT / d_k**0.5).masked_fill(~mask, -torch.inf)
-    same(
-        answer(high, q_high, k_high, w_v, mask),
-        loud.softmax(-1) @ (high @ w_v),
-        "self_attention, where a hidden score is far above all others,",
-        {},
-        axes="batch token d_v",
-    )
+    _loud(answer, x, (w_q, w_k, w_v), mask)
     same(
         answer(x, w_q, w_k, w_v, may),
         (plain / d_k**0.5).masked_fill(~may, -torch.inf).softmax(-1) @ v,
