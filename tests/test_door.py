@@ -171,6 +171,7 @@ def test_a_first_cell_does_nothing_where_the_package_is(
 ) -> None:
     cell = site_door.handed_out(site_door.neutral(extra), source, WHEEL)
     assert 'python -m pip install ".' not in cell
+    assert all(name in cell for name in re.findall(r"\w+", extra))
     called = []
     code = notebooks.parse(cell)
     names = {"get_ipython": lambda: called.append(True)}
@@ -231,6 +232,7 @@ def test_every_notebook_begins_with_the_neutral_line() -> None:
         ("", "from bertviz import head_view", False),
         ("[pretrained]", "from bertviz import head_view", False),
         ("[bertviz,pretrained]", "from bertviz import head_view", True),
+        ("[bertviz,pretrained]", "import gguf", False),
         ("", "from attnbook.weights import minilm", False),
         ("", "from attnbook import weights", False),
         ("", "from attnbook.weights.pretrained import minilm", False),

@@ -60,7 +60,11 @@ def first_line(nb: NotebookNode) -> list[str]:
     first = cells[0].source.split("\n")[0] if cells else ""
     needs = {extra: found for extra in EXTRAS if (found := from_extra(cells, extra))}
     door = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "door.py")
-    lines = [door.neutral(named) for named in door.PROBE if all(extra in named for extra in needs)]
+    lines = [
+        door.neutral(extras)
+        for extras in door.PROBE  # `pretrained` may be named without need
+        if {*needs} <= set(re.findall(r"\w+", extras)) <= {"pretrained", *needs}
+    ]
     if first in lines:
         return []
     why = f", as it imports {', '.join(sorted(set().union(*needs.values())))}" * bool(needs)
