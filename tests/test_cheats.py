@@ -1,5 +1,6 @@
 """Cheats are seen, or the tool says so; and every claim has two in the book's own lists."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -111,6 +112,36 @@ def test_every_claim_that_a_chapter_shows_has_two_cheats_that_fit_it():
         count.update(cheat["claim"] for cheat in listed)
     shown = checks.claims_shown(CHAPTERS)
     assert {claim: count[claim] for claim in shown if count[claim] < 2} == {}
+
+
+def names_called(node: ast.AST) -> set[str]:
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    return {name.id for name in calls if isinstance(name, ast.Name)}
+
+
+def asserts_that_train(sources: list[str]) -> list[str]:
+    """The asserts that train a model, by themselves or by a function of the same notebook."""
+    nodes = [node for source in sources for node in ast.walk(notebooks.parse(source))]
+    defined = {f.name: names_called(f) for f in nodes if isinstance(f, ast.FunctionDef)}
+    training = {"train"}
+    while more := {name for name, calls in defined.items() if calls & training} - training:
+        training |= more
+    asserts = [node for node in nodes if isinstance(node, ast.Assert)]
+    return [ast.unparse(node) for node in asserts if names_called(node) & training]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_no_assert_trains(chapter):
+    """`tools.cheats` takes the asserts of other claims away: what they trained would be missing."""
+    sources = [cell.source for cell in notebooks.read(chapter).cells if cell.cell_type == "code"]
+    assert asserts_that_train(sources) == []
+
+
+def test_an_assert_that_trains_is_found():
+    learn = "def learn(rate):\n    return train(model, rate)"
+    twice = "def twice(rate):\n    return learn(2 * rate)"
+    tells = ["assert twice(0.1) < 3", "assert train(model, 1) < 2"]
+    assert asserts_that_train([learn, twice, *tells, "assert loss < 1"]) == tells
 
 
 @pytest.mark.full
