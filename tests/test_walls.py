@@ -75,10 +75,16 @@ class Forked:
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                self.close_all_but(int(number))
                 sys.argv = ["sandbox", number]
                 exec(f"{BEFORE}\n{change}\nsandbox.main()", {})
             finally:
                 os._exit(1)
+
+    def close_all_but(self, kept: int) -> None:
+        """As `Popen` does: a nursery may open 64, and those of the tests' process would count."""
+        os.closerange(3, kept)
+        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
