@@ -1,0 +1,68 @@
+"""A decimal number in a chapter's prose is one that its pages print, draw or compute: a run on
+another day may print another one."""
+
+import re
+
+import pytest
+
+from tools import notebooks
+
+DECIMAL = re.compile(r"(?<![\w.,])\d+\.\d+(?![\d.])")
+NO_CLAIM = re.compile(r"(?ms)^(`{3,})(?:\w|\{solution).*?^\1$|`[^`\n]+`")  # code, solutions
+NO_PROSE = re.compile(r"\$[^$]*\$|\]\([^)]*\)|\{[\w:]+\}")  # formulas, links, roles
+STORIES = [path for path in notebooks.every() if notebooks.is_story(path)]
+# What stands in none of a chapter's outputs and code, by where it comes from.
+ELSEWHERE = {
+    "01_seq2seq": {
+        "bahdanau2015, table 1": "17.82 26.75",
+        "experiments/bottleneck.csv": "0.86 0.40",
+        "experiments/bottleneck.py": "0.005",
+    },
+    "02_attention": {
+        "bahdanau2015 and luong2015": "17.82 26.75 14.0 19.0",
+        "experiments/alignment.csv": "0.91",
+        "the walk's scores, over 8": "0.31",
+        "the widget of temperatures": "0.999",
+    },
+    "03_self_attention": {
+        "what the map leaves empty": "0.005",
+        "rows of the first walk, rounded otherwise": "0.10 0.107",
+        "the drawn bars of three runs": "0.80",
+    },
+    "05_heads": {
+        "vaswani2017, table 3": "24.9 25.8 25.4",
+        "wang2020, the model's size in millions": "22.7",
+    },
+    "06_transformer": {"experiments/norms.csv": "0.93"},
+    "07_what_it_buys": {
+        "vaswani2017 and alrfou2019": "24.6 25.16 1.18",
+        "arithmetic": "0.35 0.18 0.125 0.50",
+        "experiments/language_rates.csv": "2.51 2.23",
+    },
+    "08_bert": {
+        "devlin2019, tables 7 and 8, and its sizes": "94.0 94.9 96.4 96.1 95.6 91.0 335.1",
+        "experiments/finetune.csv": "0.83 0.88",
+        "nats in bits": "1.44",
+    },
+    "09_gpt": {
+        "hoffmann2022": "1.69",
+        "experiments/modern.csv": "0.15 0.14",
+        "experiments/era.csv": "0.56 0.59 0.62",
+        "a stored answer of the playground": "0.96",
+        "nats in bits": "1.44",
+    },
+    "10_sampling": {"experiments/decoding.csv": "0.19 0.70 0.61"},
+}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_decimal_numbers_in_prose_have_a_source(story):
+    pages = [notebooks.read(story), notebooks.read(notebooks.evidence_of(story))]
+    cells = [cell for page in pages for cell in page.cells]
+    shown = "".join(cell.source + str(cell.outputs) for cell in cells if cell.cell_type == "code")
+    prose = "\n".join(
+        NO_CLAIM.sub("", cell.source) for cell in cells if cell.cell_type == "markdown"
+    )
+    told = set(DECIMAL.findall(NO_PROSE.sub("", prose)))
+    listed = " ".join(ELSEWHERE.get(story.stem, {}).values()).split()
+    assert {number for number in told if number not in shown} == set(listed)
