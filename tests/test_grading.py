@@ -813,9 +813,11 @@ def test_a_nursery_takes_no_code_from_the_working_folder(tmp_path, monkeypatch):
     assert not (tmp_path / "seen").exists()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
+    """No process; and where it hears of the stop, no folder of a student, and the table."""
     arguments, before = hand_in(tmp_path, "ada", "zoe"), sandboxes()
+    (tmp_path / "tmp").mkdir()
     sleeps = {TASK: "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\ntime.sleep(60)"}
     (tmp_path / "handed-in" / "eve.ipynb").write_text(json.dumps(notebook(**sleeps)))
     run = [sys.executable, "-m", "attnbook.teach.grade", *arguments, "--jobs=1"]
@@ -824,6 +826,7 @@ def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path / "tmp")},
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # nohup ignores it
     )
@@ -832,6 +835,9 @@ def test_a_grader_that_is_stopped_leaves_nothing_behind(tmp_path, how):
     (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
     process.wait(10)
     assert gone(before)
+    if how != signal.SIGKILL:
+        assert not [*(tmp_path / "tmp").iterdir()]
+        assert "not graded yet" in (tmp_path / "a1.csv").read_text()
 
 
 @pytest.mark.parametrize(

@@ -674,7 +674,7 @@ def test_a_page_that_cannot_be_written_costs_no_points(tmp_path, monkeypatch, ca
     (graded,) = class_of("x")
     graded.student = "ada"
     monkeypatch.setattr(grade, "admitted", lambda *_: Stood([*ALL_WALLS], {}, []))
-    monkeypatch.setattr(grade, "_all", lambda *_: [graded])
+    monkeypatch.setattr(grade, "_all", lambda *_: (each for each in [graded]))
     grade.main(["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={SOLUTIONS}"])
     (row,) = csv.DictReader((tmp_path / "a1.csv").open())
     assert row["points"] == "16.0" and "could not be written" in row["note"]

@@ -9,12 +9,15 @@ import argparse
 import os
 import signal
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import active_children
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import NoReturn
@@ -49,8 +52,10 @@ _here: dict[str, Nursery] = {}  # of this process
 _known = cache(reference)  # read once a process, and never changed
 
 
-def _worker() -> None:
+def _worker(folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent hears it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tempfile.tempdir = folder
     torch.set_num_threads(1)
     follow()
     if sys.platform == "linux":
@@ -83,22 +88,38 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
     raise AssertionError
 
 
-def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Iterator[Graded]:
+@contextmanager
+def _room() -> Iterator[str]:
+    """A folder for what graders and students write; it goes when grading ends or is stopped."""
+    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
+        try:
+            yield folder
+        except BaseException:
+            for worker in active_children():  # nobody writes there from now on
+                worker.kill()
+            raise
+
+
+def _all(
+    todo: dict[str, Path], where: Path, terms: Terms, jobs: int
+) -> Generator[Graded, None, None]:
     """Grade all. If a grader process dies, its unfinished students are graded one at a time."""
     again: list[str] = []
-    pool = ProcessPoolExecutor(jobs, initializer=_worker)
-    tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
-    for job in as_completed(tried):
-        try:
-            yield job.result()
-        except Exception as error:  # the others' work must not be lost
-            if isinstance(error, BrokenProcessPool) and len(todo) > 1:
-                again.append(tried[job])
-                continue
-            why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-            why = report.said(f"needs a person: {why}")
-            yield Graded(tried[job], [], "", [], 0.0, failed=why)
-    pool.shutdown()
+    with _room() as folder:
+        pool = ProcessPoolExecutor(jobs, initializer=_worker, initargs=(folder,))
+        tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
+        for job in as_completed(tried):
+            try:
+                graded = job.result()
+            except Exception as error:  # the others' work must not be lost
+                if isinstance(error, BrokenProcessPool) and len(todo) > 1:
+                    again.append(tried[job])
+                    continue
+                why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
+                why = report.said(f"needs a person: {why}")
+                graded = Graded(tried[job], [], "", [], 0.0, failed=why)
+            yield graded
+        pool.shutdown()
     for student in again:
         yield from _all({student: todo[student]}, where, terms, 1)
 
@@ -118,6 +139,8 @@ def _write(out: Path, results: Iterable[Graded], known: Reference, handed: Hande
 
 def main(argv: list[str] | None = None) -> None:
     """The command `attnbook-grade`."""
+    if argv is None:  # the command itself: a queue of jobs that ends it is heard as Ctrl-C is
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     asked = _arguments(argv)
     found = sorted(asked.solutions.glob(f"{asked.assignment}*.ipynb"))
     if len(found) != 1:
@@ -145,11 +168,12 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{len(graded)} were graded before")
     todo = {each: path for each, path in handed.notebooks.items() if not kept[each]}
     try:
-        for each in _all(todo, solution, terms, asked.jobs):
-            each.note = report.said(handed.notes.get(each.student, ""))
-            graded.append(each)
-            _keep(asked.out, known, each, digests[each.student])
-            print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
+        with closing(_all(todo, solution, terms, asked.jobs)) as everyone:
+            for each in everyone:
+                each.note = report.said(handed.notes.get(each.student, ""))
+                graded.append(each)
+                _keep(asked.out, known, each, digests[each.student])
+                print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
     except BaseException as error:
         _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed))
     where = asked.out / known.name
