@@ -55,6 +55,8 @@ NO_REFLECTION = """for (const name of Object.keys(Element.prototype))
 SLOW = int(os.environ.get("ATTNBOOK_SLOW", "0"))  # ms from the wish to draw to the drawing
 # As on a machine whose tests come late: one that must see what passes by fails here each time.
 LATE = int(os.environ.get("ATTNBOOK_LATE", "0"))  # ms before each thing that a test asks of a page
+# As on a machine with much to do: a test that does not wait for a widget's model fails here.
+BUSY = int(os.environ.get("ATTNBOOK_BUSY", "0"))  # ms before a worker's answer, and a fetched file
 SELDOM = """{
   const draw = requestAnimationFrame, forget = cancelAnimationFrame, later = setTimeout;
   const waiting = new Map();
@@ -67,6 +69,14 @@ SELDOM = """{
   };
   cancelAnimationFrame = (n) => (forget(waiting.get(n)), waiting.delete(n));
 }"""
+ANSWERED_LATE = """(() => {
+  const wait = () => new Promise((done) => setTimeout(done, %d));
+  globalThis.Worker = class extends Worker {
+    set onmessage(hear) { super.onmessage = (said) => wait().then(() => hear(said)); }
+  };
+  const get = fetch;
+  globalThis.fetch = (...wanted) => wait().then(() => get(...wanted));
+})()"""
 
 
 DOWNLOAD = "Playwright hears of no download of an ordinary Firefox"
@@ -108,8 +118,27 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             started = playwright.firefox.launch(firefox_user_prefs=firefox.PREFERENCES)
         else:
             started = playwright.webkit.launch()
+        if BUSY:
+            answer_late(started)
         yield started
         started.close()
+
+
+def answer_late(browser: Browser) -> None:
+    """Every page that the browser opens hears late of its workers and of what it fetches."""
+
+    def late(opened: Callable[..., Any]) -> Callable[..., Any]:
+        def with_delay(**given: Any) -> Any:
+            there = opened(**given)
+            there.add_init_script(ANSWERED_LATE % BUSY)
+            if isinstance(there, Page):  # which shows an empty page already
+                there.evaluate(ANSWERED_LATE % BUSY)
+            return there
+
+        return with_delay
+
+    browser.new_page = late(browser.new_page)
+    browser.new_context = late(browser.new_context)
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
