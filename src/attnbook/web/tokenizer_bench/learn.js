@@ -40,6 +40,7 @@ export function makeLearn(change) {
   const apart = h("label", { className: "attn-field" }, box, h("span", {}, "keep words apart"));
   const back = button("Back", () => change({ merges: told.done - 1 }));
   const next = button("Next", () => change({ merges: told.done + 1 }), "attn-go");
+  [back, next].forEach((each) => disable(each, true)); // until the worker has answered
   const upto = slider("merges", { min: 0, max: MOST, step: 1 }, (merges) => change({ merges }));
   const said = h("p", { className: "attn-readout", "aria-live": "polite" });
   const text = h("div", { className: "attn-pieces", role: "region", tabIndex: 0, "aria-label": "The text in pieces" });
