@@ -139,7 +139,7 @@ def test_firefox_says_in_one_line_what_to_install(monkeypatch):
         ("firefox", "ATTNBOOK_BROWSER=firefox"),
         ("drawn late", "ATTNBOOK_SLOW=200"),
         ("asked late", "ATTNBOOK_LATE=300"),
-        ("answered late", "ATTNBOOK_BUSY=150"),
+        ("answered late", "ATTNBOOK_BUSY=60"),
     ],
 )
 def test_pages_meet_other_browsers_in_test_all_alone(stage, setting):

@@ -37,7 +37,7 @@ AGAIN = {  # the tests of widgets, under another setting
     "firefox": "ATTNBOOK_BROWSER=firefox",
     "drawn late": "ATTNBOOK_SLOW=200",
     "asked late": "ATTNBOOK_LATE=300",
-    "answered late": "ATTNBOOK_BUSY=150",
+    "answered late": "ATTNBOOK_BUSY=60",
 }
 LONG_STAGES = ("pytest", *AGAIN)  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
