@@ -42,7 +42,6 @@ ELSEWHERE = {
     "08_bert": {
         "devlin2019, tables 7 and 8, and its sizes": "94.0 94.9 96.4 96.1 95.6 91.0 335.1",
         "experiments/finetune.csv": "0.83 0.88",
-        "nats in bits": "1.44",
     },
     "09_gpt": {
         "hoffmann2022": "1.69",
