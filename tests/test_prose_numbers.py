@@ -45,7 +45,6 @@ ELSEWHERE = {
     },
     "09_gpt": {
         "hoffmann2022": "1.69",
-        "experiments/modern.csv": "0.15 0.14",
         "experiments/era.csv": "0.56 0.59 0.62",
         "a stored answer of the playground": "0.96",
         "nats in bits": "1.44",
