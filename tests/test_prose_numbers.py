@@ -20,8 +20,6 @@ ELSEWHERE = {
     },
     "02_attention": {
         "bahdanau2015 and luong2015": "17.82 26.75 14.0 19.0",
-        "experiments/alignment.csv": "0.91",
-        "the walk's scores, over 8": "0.31",
         "the widget of temperatures": "0.999",
     },
     "03_self_attention": {
