@@ -61,4 +61,5 @@ def test_decimal_numbers_in_prose_have_a_source(story):
     )
     told = set(DECIMAL.findall(NO_PROSE.sub("", prose)))
     listed = " ".join(ELSEWHERE.get(story.stem, {}).values()).split()
-    assert {number for number in told if number not in shown} == set(listed)
+    # a listed number may by chance stand in a drawing of times, as a place: 125.8
+    assert {number for number in told if number not in shown} <= set(listed) <= told
