@@ -742,8 +742,8 @@ def own_bound(_: int) -> tuple[int, int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts a process's addresses")
-def test_the_process_of_the_checks_has_a_bound_of_memory():
-    with ProcessPoolExecutor(1, initializer=grade._worker) as pool:
+def test_the_process_of_the_checks_has_a_bound_of_memory(tmp_path):
+    with ProcessPoolExecutor(1, initializer=grade._worker, initargs=(str(tmp_path),)) as pool:
         (most, size), before = *pool.map(own_bound, [0]), resource.getrlimit(resource.RLIMIT_AS)[0]
     assert before == resource.RLIM_INFINITY and 0 < most < size + (5 << 30)
 

@@ -11,13 +11,12 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import active_children
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import NoReturn
@@ -88,37 +87,23 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
     raise AssertionError
 
 
-@contextmanager
-def _room() -> Iterator[str]:
-    """A folder for what graders and students write; it goes when grading ends or is stopped."""
-    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
-        try:
-            yield folder
-        except BaseException:
-            for worker in active_children():  # nobody writes there from now on
-                worker.kill()
-            raise
-
-
-def _all(
-    todo: dict[str, Path], where: Path, terms: Terms, jobs: int
-) -> Generator[Graded, None, None]:
+def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Generator[Graded]:
     """Grade all. If a grader process dies, its unfinished students are graded one at a time."""
     again: list[str] = []
-    with _room() as folder:
+    # what graders and students write goes when grading ends or is stopped
+    with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
         pool = ProcessPoolExecutor(jobs, initializer=_worker, initargs=(folder,))
         tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
         for job in as_completed(tried):
             try:
-                graded = job.result()
+                yield job.result()
             except Exception as error:  # the others' work must not be lost
                 if isinstance(error, BrokenProcessPool) and len(todo) > 1:
                     again.append(tried[job])
                     continue
                 why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
                 why = report.said(f"needs a person: {why}")
-                graded = Graded(tried[job], [], "", [], 0.0, failed=why)
-            yield graded
+                yield Graded(tried[job], [], "", [], 0.0, failed=why)
         pool.shutdown()
     for student in again:
         yield from _all({student: todo[student]}, where, terms, 1)

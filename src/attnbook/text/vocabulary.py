@@ -111,8 +111,7 @@ def pad_batch(
     check_choice(("left", "right"), side=side)
     if not sequences:
         raise ValueError("sequences must hold at least one sequence, got none")
-    one_of_each = {type(i): i for row in ([pad], *sequences) for i in row}.values()
-    if strange := [i for i in one_of_each if not isinstance(i, Integral)]:
+    if strange := [i for row in ([pad], *sequences) for i in row if not isinstance(i, Integral)]:
         raise ValueError(f"sequences and pad must be token ids, whole numbers, got {strange[0]!r}")
     longest = max(map(len, sequences))
     filled = []
