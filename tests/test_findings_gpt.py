@@ -19,6 +19,9 @@ from attnbook.text.tokenizers.bytepair import LETTERS, WORD
 from tools import notebooks
 
 VOCAB, LENGTH, D, HEADS, LAYERS = 11, 7, 12, 3, 2
+MODEL = ("def attention(q", "class Block", "class GPT", "def write_on(")
+TOKENIZER = ("def as_bytes(", "def merge(", "def learn(texts", "def cut(word")
+TRAINING = ("model = GPT(", "for step in range(")
 
 
 def printed(*starts: str) -> str:
@@ -34,9 +37,7 @@ def page():
     """The names of the printed model, and of the tokenizer above it."""
     known = {"torch": torch, "nn": nn, "gelu": gelu, "Counter": Counter, "pairwise": pairwise}
     known |= {"LETTERS": LETTERS, "WORD": WORD}
-    as_bytes = "def as_bytes(word):\n    return [LETTERS[byte] for byte in word.encode()]"
-    code = printed("class GPT", "def learn(texts", "def cut(word")
-    exec(compile(f"{as_bytes}\n{code}", "09_gpt", "exec"), known)
+    exec(compile(printed(*MODEL, *TOKENIZER), "09_gpt", "exec"), known)
     return SimpleNamespace(**known)
 
 
@@ -78,7 +79,7 @@ def in_the_package(model) -> TransformerDecoder:
 
 
 def test_it_is_printed_in_sixty_lines():
-    code = printed("class GPT", "for step in range(")
+    code = printed(*MODEL, *TRAINING)
     assert len([line for line in code.split("\n") if line.strip()]) <= 60
 
 
@@ -97,9 +98,9 @@ def test_no_place_sees_what_is_on_its_right(model):
     assert not torch.allclose(before[:, -1], after[:, -1], atol=1e-3)
 
 
-def test_it_writes_on_beyond_its_length(model):
+def test_it_writes_on_beyond_its_length(page, model):
     ids = torch.randint(VOCAB, (2, 3))
-    written = model.write(ids, 9, k=4)
+    written = page.write_on(model, ids, 9, k=4)
     assert written.shape == (2, 12) and written[:, :3].equal(ids)
     last = model(written[:, -LENGTH - 1 : -1])[:, -1].topk(4).indices
     assert all(token in best for token, best in zip(written[:, -1], last, strict=True))
