@@ -33,7 +33,6 @@ ELSEWHERE = {
         "wang2020, the model's size in millions": "22.7",
     },
     "06_transformer": {
-        "experiments/norms.csv": "0.93",
         "experiments/last_norm.csv": "5.1",
     },
     "07_what_it_buys": {
