@@ -6,6 +6,7 @@ from graphlib import CycleError
 import pytest
 
 from tools.house import ORDER, PACKAGE, arrows, floors, upward
+from tools.notebooks import ROOT
 
 
 def test_every_room_is_in_the_order():
@@ -20,6 +21,13 @@ def test_no_import_runs_up_or_in_a_circle():
     assert not upward(pairs)
     assert set(floors(pairs)) == set(ORDER)
     assert len(pairs) <= 80
+
+
+def test_the_design_tells_todays_counts():
+    pairs, height = arrows(), floors(arrows())
+    counts = len(height), len(pairs), pairs.total(), max(height.values()) + 1
+    row = f"| now | {' | '.join(map(str, counts))} |"
+    assert row in (ROOT / "DESIGN.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

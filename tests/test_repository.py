@@ -1,12 +1,10 @@
 """What holds for the whole tree: budgets of size, and no trace of the machine it was made on."""
 
 import ast
-import io
 import pathlib
 import re
 import subprocess
 import sys
-import tokenize
 import tomllib
 from collections.abc import Iterable
 from importlib.metadata import packages_distributions
@@ -19,10 +17,8 @@ from tests.helpers.files import listed
 from tools.notebooks import ROOT
 
 PACKAGE = sorted((ROOT / "src").rglob("*.py"))
-PACKAGE_LINES, TEACH_LINES = 14343, 4200  # what a room exports is not counted
 # A walk is mostly its captions, an assignment's check mostly the names of mistakes.
 FUNCTION_LINES, LISTS = 45, {"walks": 275, "teach": 95}
-MODULE_LINES, WIDGET_LINES = 300, 250
 
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]
@@ -30,41 +26,6 @@ FOLDERS = ["/" + a + b for a, b in [("wo", "rk/"), ("fa", "rm/"), ("tm", "p/"), 
 # A folder whose name only ends like such a one is another; absolute paths are one machine's.
 MACHINE = re.compile("|".join([*map(re.escape, HOSTS), *(r"(?<![\w.~-])" + f for f in FOLDERS)]))
 PYTORCH = "download." + "pytorch.org"
-
-
-def lines_of_code(source: str) -> int:
-    """Lines that hold code: not blank, not a comment, not a docstring."""
-    documented = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                documented |= set(range(first.lineno, (first.end_lineno or 0) + 1))
-    idle = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    idle |= {tokenize.ENCODING, tokenize.ENDMARKER}
-    used = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in idle:
-            used |= set(range(token.start[0], token.end[0] + 1))
-    return len(used - documented)
-
-
-def test_lines_of_code_counts_code_alone():
-    source = '"""Doc\nstring."""\n\n# no\nx = 1  # why\n\ndef f():\n    "doc"\n    return (\n  x)\n'
-    assert lines_of_code(source) == 4
-
-
-def test_the_package_and_its_files_are_small():
-    code = {path: lines_of_code(path.read_text("utf-8")) for path in PACKAGE}
-    pages = (path for path in (ROOT / "src").rglob("*.js") if "bundles" not in path.parts)
-    shown = {path: len(path.read_text("utf-8").splitlines()) for path in pages}
-    for lines, most in ((code, MODULE_LINES), (shown, WIDGET_LINES)):
-        long = {str(path.relative_to(ROOT)): n for path, n in lines.items() if n > most}
-        assert lines and long == {}, f"at most {most} lines"
-    teach = sum(n for path, n in code.items() if path.parent.name == "teach")
-    exported = sum(n for path, n in code.items() if path.name == "__init__.py")
-    assert 0 < sum(code.values()) - teach - exported <= PACKAGE_LINES
-    assert 0 < teach <= TEACH_LINES
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -16,6 +16,7 @@ from html import escape
 
 from bs4 import BeautifulSoup, Tag
 
+from attnbook import bundles
 from tools import notebooks
 from tools.notebooks import ROOT
 
@@ -171,7 +172,7 @@ def deck(page: str, name: str) -> str:
         for tag in soup.select("head link[rel=stylesheet], head script[src]")
         if tag.name == "link" or ALIVE.search(str(tag["src"]))
     ]
-    states = soup.select('script[type="application/vnd.jupyter.widget-state+json"]')
+    states = soup.select(f'script[type="{bundles.STATE}"]')
     for state in states:
         state.extract()
     found = slides(article)

@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import torch
 from jaxtyping import Float
@@ -124,7 +124,11 @@ def number_pair(number: int) -> NumberPair:
     """
     check_whole(0, number=number)
     check_range(0, 10**MAX_DIGITS - 1, number=number)
-    number = int(number)  # comparisons of NumPy numbers give NumPy booleans
+    return _pair(int(number))  # comparisons of NumPy numbers give NumPy booleans
+
+
+@lru_cache(maxsize=2**16)  # a second model trains on the same numbers
+def _pair(number: int) -> NumberPair:
     if number == 0:
         return NumberPair(0, ("zero",), ("null",), ((0, 0),))
     english: list[tuple[str, object]] = []
