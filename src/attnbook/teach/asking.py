@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -25,6 +26,7 @@ PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent
 # What stands around an answer: `display`, magics and calls of what it was handed.
 AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
 SHOWN = 2000  # characters of an answer's printed output
+PARTS = 9  # of an answer that hands them over one by one: more than a task asks for
 
 
 def check(
@@ -153,7 +155,8 @@ class _Watch(TorchFunctionMode):
         self.own, self.called, self.on = own, list[str](), True
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.on and (name := getattr(func, "__name__", "")) in self.own:
+        name = getattr(func, "__name__", "").partition(".")[0]  # of "layer_norm.default"
+        if self.on and name in self.own:
             self.called.append(name)
         return func(*args, **(kwargs or {}))
 
@@ -205,6 +208,8 @@ def watched(
         sys.setprofile(watch.heard)
         try:
             found = function(*handed, **more)
+            if isinstance(found, Iterator):  # its parts are made now, while calls are heard
+                found = tuple(islice(found, PARTS))
         finally:
             sys.setprofile(before)
     changed = [i for i, each in enumerate(args) if not _equal(handed[i], each)]
