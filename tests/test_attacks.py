@@ -12,6 +12,14 @@ from tools.notebooks import ROOT
 
 UNREAL = ["the course's mode", "the times of 1970", "an attribute", "a name", "a file removed"]
 
+# Without walls, too, these come to nothing: only the filter says that they are not permitted.
+HARMLESS = {
+    "another's namespaces",
+    "a mount that can be written",
+    "its own disk gone",
+    "a read-only mark taken off",
+}
+
 LIMITS = {*attacks.AMOUNTS, "more memory allowed", "more processes allowed"}
 
 
@@ -40,6 +48,8 @@ def tried(request, tmp_path_factory) -> dict[str, str]:
 def refused(attack: str, came: str) -> bool:
     """Whether the system said no; a mistake in an attack raises another kind of error."""
     kinds = [OSError, subprocess.CalledProcessError]
+    if attack in HARMLESS:
+        kinds = [PermissionError]
     if attack in LIMITS:
         kinds += [MemoryError, RuntimeError, ValueError]
     how, _, said = came.partition(" ")
@@ -65,6 +75,8 @@ def refused(attack: str, came: str) -> bool:
         ("a file read", "raised Unknown: x", False),
         ("a file read", "ended: it ended by itself", False),
         ("a file read", "got through", False),
+        ("a read-only mark taken off", "raised PermissionError: [Errno 1]", True),
+        ("a read-only mark taken off", "raised OSError: [Errno 22]", False),
     ],
 )
 def test_a_mistake_in_an_attack_is_no_wall(attack, came, is_so):
