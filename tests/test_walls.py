@@ -95,7 +95,9 @@ class Forked:
 
 @pytest.fixture
 def imitate(monkeypatch):
-    """Make nurseries those of another system, without bubblewrap."""
+    """Make nurseries those of another Linux, without bubblewrap."""
+    if sys.platform != "linux":
+        attacks.proved()
     start = subprocess.Popen
 
     def imitate(change: str) -> None:
@@ -126,9 +128,19 @@ def hand_in(folder: Path, answer: str | None = None) -> list[str]:
     return ["a1", str(folder / "handed-in"), f"--out={folder}", f"--solutions={SOLUTIONS}"]
 
 
+@pytest.fixture(scope="module")
+def bare() -> None:
+    """All walls stand here without bubblewrap; else a test is skipped, in CI it fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "which", lambda *_, **__: None)
+        attacks.proved()
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_a_missing_wall_is_named_and_nothing_is_run(system, imitate, tmp_path, capsys):
+def test_a_missing_wall_is_named_and_nothing_is_run(system, request, imitate, tmp_path, capsys):
     change, missing = SYSTEMS[system]
+    if BARE - missing:  # a wall of namespaces stands there
+        request.getfixturevalue("bare")
     imitate(change)
     if not missing:
         assert not walls.prove().holes
