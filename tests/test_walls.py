@@ -202,6 +202,7 @@ def test_a_lecturer_can_do_without_a_wall(imitate, tmp_path, capsys):
     assert row["note"] == "without walls: processes, files, disk, memory, forks"
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("walls: network, calls; without: processes, files, disk, memory, forks")
+    assert first in (tmp_path / "a1.html").read_text()
 
 
 def test_root_has_to_say_so(tmp_path, monkeypatch, capsys):
