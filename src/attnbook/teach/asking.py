@@ -46,7 +46,8 @@ def check(
     Raises:
         AnswerError: by the check, if the answer is wrong, unsolved or not a function, changes an
             argument of `leaves`, or calls a function of `own` or of this package. Calls by code
-            that `torch.jit` compiled, and calls in other threads, are not detected.
+            that `torch.jit` compiled, in other threads, and where an answer has switched the
+            detection off (`torch._C.DisableTorchFunction`), are not detected.
         Exception: by the check, the answer's own error, with a traceback of the answer's lines.
     """
 
@@ -199,8 +200,9 @@ def watched(
         own: names of PyTorch's functions whose calls are reported.
 
     Returns:
-        Its result, as `attnbook.teach.wire` would transmit it; the indices of the `args` that it
-        changed; and the functions of `own` and of this package that it called.
+        Its result, as `attnbook.teach.wire` would transmit it, and as a tuple if it hands its parts
+        over one by one; the indices of the `args` that it changed; and the functions of `own` and
+        of this package that it called.
     """
     watch, before = _Watch(own), sys.getprofile()
     handed = [watch.handed(each) for each in args]
