@@ -484,8 +484,10 @@ def test_the_class_is_counted():
     graded.append(Graded("<b>zoe", [], "zoe.ipynb: no notebook", [], 0.0))
     graded.append(Graded("gus", [], "", [], 0.0, failed="needs a person: the grader failed"))
     graded[0].note, graded[1].walls = "a1.ipynb was graded", []
-    page = overview(graded, KNOWN, WALLS, ["grades.csv"])
+    stood = Stood(["files"], {}, ["namespaces"], "/usr/bin/bwrap")
+    page = overview(graded, KNOWN, WALLS, ["grades.csv"], str(stood))
     said = words(page)
+    assert "walls: files; made of: bubblewrap, namespaces" in said
     assert "5 hand-ins , 3 of them graded" in said
     assert "Task 1: the last state 1 0.67 1" in said
     assert "Task 2: dot products 2 0.00 0" in said

@@ -147,6 +147,20 @@ def test_pages_meet_other_browsers_in_test_all_alone(stage, setting):
     assert setting in suite.stages(full=True)[stage] and stage in suite.LONG_STAGES
 
 
+def test_the_suite_runs_with_an_instruction_set(monkeypatch):
+    assert suite.instructions() == {}
+    monkeypatch.setenv("ATTNBOOK_KIND", "default")
+    asks = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    environment = {**os.environ, **suite.instructions()}
+    said = subprocess.run(
+        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "DEFAULT\n"
+    monkeypatch.setenv("ATTNBOOK_KIND", "avx3")
+    with pytest.raises(SystemExit, match="one of default, avx2, avx512, got avx3"):
+        suite.instructions()
+
+
 # environment
 
 

@@ -62,6 +62,11 @@ get_ipython().ast_transformers.append(_margins)
 AFTER = "print(__import__('json').dumps(_margins.least))"
 
 
+def libraries(kind: str) -> dict[str, str]:
+    """The environment in which torch and its libraries keep to an instruction set."""
+    return dict(zip(LIBRARIES, KINDS[kind], strict=True))
+
+
 # The runs.
 
 
@@ -75,11 +80,7 @@ def ways(seeds: int, kinds: list[str]) -> list[tuple[str, int, dict[str, str]]]:
     for kind in kinds:
         if kind not in has:
             print(f"kind {kind}: this processor has none, left out")
-    found = [
-        (f"kind {kind}", 0, dict(zip(LIBRARIES, KINDS[kind], strict=True)))
-        for kind in has
-        if kind in kinds
-    ]
+    found = [(f"kind {kind}", 0, libraries(kind)) for kind in has if kind in kinds]
     others = [(f"seed {seed}", seed * STEP, {}) for seed in range(1, seeds + 1)]
     return (found or [("as it is", 0, {})]) + others
 

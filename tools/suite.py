@@ -5,6 +5,8 @@ The quick checks run two at a time, and each prints its output when it has ended
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
 combination, and those of widgets again: in Firefox, in a Chromium that draws late, and one that is
 asked late.
+
+With ATTNBOOK_KIND=avx2, or another kind of `tools.seeds`, all of it runs with this instruction set.
 """
 
 import os
@@ -17,7 +19,7 @@ from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
-from tools import chromium, firefox, notebooks
+from tools import chromium, firefox, notebooks, seeds
 from tools.notebooks import ROOT
 
 REPORTS = ROOT / ".cache" / "reports"
@@ -39,6 +41,7 @@ AGAIN = {  # the tests of widgets, under another setting
     "asked late": "ATTNBOOK_LATE=300",
     "answered late": "ATTNBOOK_BUSY=60",
 }
+KIND = "ATTNBOOK_KIND"
 LONG_STAGES = ("pytest", *AGAIN)  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
@@ -106,7 +109,16 @@ def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, floa
     return bool(done.returncode), time.perf_counter() - start, done.stdout or ""
 
 
+def instructions() -> dict[str, str]:
+    """The environment of the instruction set that was asked for; {} without one."""
+    kind = os.environ.get(KIND)
+    if kind and kind not in seeds.KINDS:
+        sys.exit(f"{KIND} must be one of {', '.join(seeds.KINDS)}, got {kind}")
+    return seeds.libraries(kind) if kind else {}
+
+
 def main(full: bool = False) -> None:
+    os.environ |= instructions()
     chromium.ensure()  # now, not after ten minutes
     if full:
         firefox.ensure()
@@ -131,6 +143,7 @@ def main(full: bool = False) -> None:
     total = sum((count(report(stage)) for stage in done if report(stage).exists()), Counter())
     seconds = {stage: taken for stage, (_, taken, _) in done.items()}
     verb = "make test-all" if full else "make test"
+    verb += f" {KIND}={kind}" if (kind := os.environ.get(KIND)) else ""
     print(f"\n{verb}: {summary(time.perf_counter() - start, seconds, failures, total)}")
     sys.exit(bool(failures))
 

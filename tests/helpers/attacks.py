@@ -132,7 +132,7 @@ SYSTEM = {
     "a folder shown twice": "call('mount', bytes(FOLDER), b'.', b'', 4096, b'')",
     "a mount that can be written": "call('mount', b'', bytes(FOLDER), b'', 4096 | 32, b'')",
     "its own disk gone": "call('umount2', os.fsencode(os.getcwd()), 2)",
-    "the root can be written": "call('mount_setattr', -100, b'/', 0x8000,"
+    "a read-only mark taken off": "call('mount_setattr', -100, bytes(FOLDER), 0,"
     " (ctypes.c_uint64 * 4)(0, 1, 0, 0), 32)",
     "a new kind of disk": "call('fsopen', b'tmpfs', 0)",
     "a disk without a place": "call('fsmount', call('fsopen', b'tmpfs', 0), 0, 0)",
@@ -187,10 +187,11 @@ AMOUNTS = {
     "many descriptors": "held = [os.dup(0) for _ in range(100)]",
     "memory lent to a pipe": "lent = ctypes.create_string_buffer(b'x')\n"
     "call('vmsplice', os.pipe()[1], (ctypes.c_uint64 * 2)(ctypes.addressof(lent), 1), 1, 0)",
-    "a queue": "call('msgget', 0, 0o1600)",
-    "a queue with a name": "call('mq_open', b'attnbook', os.O_CREAT | os.O_RDWR, 0o600, 0)",
-    "a counter": "call('semget', 0, 1, 0o1600)",
-    "a segment": "call('shmget', 0, 4096, 0o1600)",
+    "a queue": "call('msgctl', call('msgget', 0, 0o1600), 0, 0)",
+    "a queue with a name": "call('mq_open', b'attnbook', os.O_CREAT | os.O_RDWR, 0o600, 0)\n"
+    "call('mq_unlink', b'/attnbook')",
+    "a counter": "call('semctl', call('semget', 0, 1, 0o1600), 0, 0)",
+    "a segment": "call('shmctl', call('shmget', 0, 4096, 0o1600), 0, 0)",
     "a file in memory": "os.memfd_create('x')",
     "a secret file in memory": "call('memfd_secret', 0)",
 }

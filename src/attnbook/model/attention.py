@@ -368,7 +368,9 @@ class MultiHeadAttention(Attention):
             positions: `[batch query]` where the vectors of x stand; None: one after another, after
                 those in the cache.
             cache: keys and values of earlier calls. Those of x are put behind them, and all are
-                attended, so that `mask` counts them too; those of a memory are computed once.
+                attended, so that `mask` counts them too; those of a memory are computed once, for
+                all later masks: so NaN in what a mask hides reaches the gradients, if not the
+                outputs.
 
         Returns:
             `[batch query d_model]`. A query that may attend to nothing gets zeros from every head.

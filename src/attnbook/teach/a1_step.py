@@ -54,6 +54,31 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
     right("context", got, seed, 0, 0)
 
 
+def _extreme(answer: Answer, state: Tensor, memory: Tensor, mask: Tensor) -> None:
+    """Words' scores are about -200; those of padding are so, too, or about 1,000."""
+    root = state.shape[-1] ** 0.5
+    c = (200 * root) ** 0.5
+    state, memory = state.clone(), memory.clone()
+    state[:, 0] = c
+    for case, padding in {"scores are far below 0": -c, "padding is far above 0": 5 * c}.items():
+        memory[..., 0] = torch.where(mask, -c, padding)
+        scores = torch.einsum("bd,bkd->bk", state, memory) / root
+        powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
+        _, weights = parts(answer(state, memory, mask), 2, "decoder_step must return two tensors")
+        same(
+            weights,
+            scores.masked_fill(~mask, -torch.inf).softmax(-1),
+            f"the weights of decoder_step, where {case},",
+            {
+                "scores of padding need minus infinity; a number like -100 may be larger than"
+                " others": scores.masked_fill(~mask, -20).softmax(-1),
+                "the largest score was taken among padding, too; hide it first":
+                    powers / powers.sum(-1, keepdim=True),
+            },
+            axes="batch source",
+        )  # fmt: skip
+
+
 @check({"lengths": (3,), "d": 2}, {"lengths": (1, 1), "d": 1})
 def decoder_step(
     answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
@@ -118,18 +143,7 @@ def decoder_step(
         },
         axes="batch source",
     )
-    c = (200 * d**0.5) ** 0.5
-    state[:, 0], memory[..., 0] = c, -c
-    scores = torch.einsum("bd,bkd->bk", state, memory) / d**0.5  # -200, more or less
-    _, weights = parts(answer(state, memory, mask), 2, "decoder_step must return two tensors")
-    same(
-        weights,
-        scores.masked_fill(~mask, -torch.inf).softmax(-1),
-        "the weights of decoder_step, where scores are far below 0,",
-        {"scores of padding need minus infinity; a number like -100 may be larger than others":
-            scores.masked_fill(~mask, -20).softmax(-1)},
-        axes="batch source",
-    )  # fmt: skip
+    _extreme(answer, state, memory, mask)
     right("decoder_step", got, seed, 0)
 
 

@@ -169,6 +169,21 @@ def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor)
     )
 
 
+def _low(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor) -> None:
+    """All scores are -5,000, alike to the last bit, so that rounding changes no weight."""
+    w_q, w_k, w_v = matrices
+    alike, q_low = x.clone(), torch.zeros_like(w_q)
+    alike[..., 0], q_low[0, 0] = 1, (5000 * w_k.shape[1] ** 0.5) ** 0.5
+    same(
+        answer(alike, q_low, -q_low, w_v, mask),
+        mask / mask.sum(-1, keepdim=True) @ (alike @ w_v),
+        "self_attention, where all scores are -5,000,",
+        {"hidden scores need minus infinity; a number like -1,000 may be larger than others":
+            alike.new_zeros(mask.shape).masked_fill(~mask, 4000).softmax(-1) @ (alike @ w_v)},
+        axes="batch token d_v",
+    )  # fmt: skip
+
+
 @check({"sizes": (1, 2, 3, 1, 1)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
 def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 4, 3, 6)) -> None:
     """Self-attention as a whole: from word vectors to outputs."""
@@ -251,6 +266,7 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         axes="batch token d_v",
     )  # fmt: skip
     _loud(answer, x, (w_q, w_k, w_v), mask)
+    _low(answer, x, (w_q, w_k, w_v), mask)
     same(
         answer(x, w_q, w_k, w_v, may),
         (plain / d_k**0.5).masked_fill(~may, -torch.inf).softmax(-1) @ v,

@@ -30,7 +30,7 @@ Answer = Callable[..., Any]
 OWN = (  # what these tasks build, and equivalent functions
     *("scaled_dot_product_attention", "multi_head_attention_forward"),
     *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm"),
-    *("batch_norm", "native_batch_norm"),
+    *("batch_norm", "native_batch_norm", "rms_norm"),
 )
 
 

@@ -258,9 +258,11 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
     some = numbers(seed)
     words, places, segments = some(vocab, d), some(n + 3, d), some(2, d)
     tokens = tokens_of(seed, batch, n, low=0, high=vocab)
-    parts = (torch.arange(n) >= torch.tensor([[n // 2], [n - 1]])).long()[:batch]
+    at = torch.arange(n)  # the last one is padding, whose segment is 0
+    parts = ((at >= torch.tensor([[n // 2], [n - 2]])) & (at < n - 1)).long()[:batch]
     parts = parts if len(parts) == batch else parts[:1].expand(batch, -1)
     w, p, s = words[tokens], places[:n], segments[parts]
+    late = segments[(parts.cumsum(1) > 0).long()]
     got = same(
         answer(tokens, parts, words, places, segments),
         w + p + s,
@@ -275,6 +277,9 @@ def embed(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 8, 4)) 
             "the three are averaged; they should be added": (w + p + s) / 3,
             "segments are exchanged": w + p + segments[1 - parts],
             "every token has segment 0": w + p + segments[0],
+            "behind the second text, too, a token has the segment that `segments` says": w
+            + p
+            + late,
             "every token has segment 1": w + p + segments[1],
             "the three are multiplied; they should be added": w * p * s,
             "the vectors of the places are those at the end of the table": w + places[-n:] + s,

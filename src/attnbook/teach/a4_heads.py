@@ -208,4 +208,17 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
         },
         axes="row query key",
     )  # fmt: skip
+    tokens[:, 1:-1:2] = pad
+    words = tokens != pad
+    between = words.cumsum(1).bool() & words.flip(1).cumsum(1).flip(1).bool()
+    same(
+        answer(tokens, pad),
+        words[:, None].expand(-1, n, -1),
+        "encoder_mask, where padding stands between words,",
+        {"all between the first and the last word is taken for words":
+            between[:, None].expand(-1, n, -1),
+         "padding may stand in front of words, too, and between them":
+            (torch.arange(n) < words.sum(1, keepdim=True))[:, None].expand(-1, n, -1)},
+        axes="row query key",
+    )  # fmt: skip
     right("encoder_mask", got.float(), seed, 0, -1)

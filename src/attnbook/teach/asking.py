@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -25,6 +26,7 @@ PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent
 # What stands around an answer: `display`, magics and calls of what it was handed.
 AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
 SHOWN = 2000  # characters of an answer's printed output
+PARTS = 9  # of an answer that hands them over one by one: more than a task asks for
 
 
 def check(
@@ -44,7 +46,8 @@ def check(
     Raises:
         AnswerError: by the check, if the answer is wrong, unsolved or not a function, changes an
             argument of `leaves`, or calls a function of `own` or of this package. Calls by code
-            that `torch.jit` compiled, and calls in other threads, are not detected.
+            that `torch.jit` compiled, in other threads, and where an answer has switched the
+            detection off (`torch._C.DisableTorchFunction`), are not detected.
         Exception: by the check, the answer's own error, with a traceback of the answer's lines.
     """
 
@@ -153,7 +156,8 @@ class _Watch(TorchFunctionMode):
         self.own, self.called, self.on = own, list[str](), True
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if self.on and (name := getattr(func, "__name__", "")) in self.own:
+        name = getattr(func, "__name__", "").partition(".")[0]  # of "layer_norm.default"
+        if self.on and name in self.own:
             self.called.append(name)
         return func(*args, **(kwargs or {}))
 
@@ -196,8 +200,9 @@ def watched(
         own: names of PyTorch's functions whose calls are reported.
 
     Returns:
-        Its result, as `attnbook.teach.wire` would transmit it; the indices of the `args` that it
-        changed; and the functions of `own` and of this package that it called.
+        Its result, as `attnbook.teach.wire` would transmit it, and as a tuple if it hands its parts
+        over one by one; the indices of the `args` that it changed; and the functions of `own` and
+        of this package that it called.
     """
     watch, before = _Watch(own), sys.getprofile()
     handed = [watch.handed(each) for each in args]
@@ -205,6 +210,8 @@ def watched(
         sys.setprofile(watch.heard)
         try:
             found = function(*handed, **more)
+            if isinstance(found, Iterator):  # its parts are made now, while calls are heard
+                found = tuple(islice(found, PARTS))
         finally:
             sys.setprofile(before)
     changed = [i for i, each in enumerate(args) if not _equal(handed[i], each)]

@@ -109,7 +109,9 @@ def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Generat
         yield from _all({student: todo[student]}, where, terms, 1)
 
 
-def _write(out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn) -> None:
+def _write(
+    out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn, stood: Stood
+) -> None:
     """Write the table and the page of the class, with all hand-ins, also those without a result."""
     by_name = {each.student: each for each in results}
     late = "not graded yet: the run was stopped"
@@ -118,7 +120,7 @@ def _write(out: Path, results: Iterable[Graded], known: Reference, handed: Hande
         for student in handed.notebooks
     ]
     records.write(out / f"{known.name}.csv", report.table(every, known, WALLS))
-    page = overview(every, known, WALLS, handed.strays)
+    page = overview(every, known, WALLS, handed.strays, str(stood))
     records.write(out / f"{known.name}.html", page)
 
 
@@ -160,12 +162,12 @@ def main(argv: list[str] | None = None) -> None:
                 _keep(asked.out, known, each, digests[each.student])
                 print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
     except BaseException as error:
-        _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed))
+        _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed, terms.stood))
     where = asked.out / known.name
     if asked.part:  # the table of all is no part's
         print(f"{len(graded)} students of this part: {where}")
     else:
-        _write(asked.out, graded, known, handed)
+        _write(asked.out, graded, known, handed, terms.stood)
         print(f"{len(graded)} students: {where}.csv, {where}.html")
     if failed := [each.student for each in graded if each.failed]:
         sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))

@@ -14,7 +14,11 @@ NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?|\b(nan|inf)\b")
 
 
 def overview(
-    graded: Sequence[Graded], known: Reference, walls: Collection[str], strays: Sequence[str] = ()
+    graded: Sequence[Graded],
+    known: Reference,
+    walls: Collection[str],
+    strays: Sequence[str] = (),
+    stood: str = "",
 ) -> str:
     """The page of a class.
 
@@ -23,6 +27,7 @@ def overview(
         known: the assignment.
         walls: the expected walls.
         strays: names of files that belong to no student.
+        stood: a line about the walls that stood, and what they were made of.
     """
     graded = sorted(graded, key=lambda each: each.student)
     judged = [each for each in graded if each.marks]
@@ -36,6 +41,7 @@ def overview(
         *_mistakes(judged, known),
         "<h2>All hand-ins</h2>",
         _students(graded, known),
+        f"<p class=quiet>{text(stood)}" * bool(stood),
     ]
     return page(f"{known.name}: the class", "\n".join(part for part in parts if part))
 

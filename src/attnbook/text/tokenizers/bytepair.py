@@ -142,6 +142,9 @@ class BytePair:
     def encode(self, text: str | bytes, *, special: bool = False) -> list[int]:
         """Token ids of a text.
 
+        The time grows with the text, and a little faster with the longest word: several seconds
+        for a word of a megabyte, as one letter repeated.
+
         Args:
             text: a string or bytes, which need not be valid UTF-8. In a string, an invalid byte is
                 written as by Python's `surrogateescape`; other lone surrogates become U+FFFD.
