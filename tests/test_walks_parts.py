@@ -66,13 +66,15 @@ def test_what_is_told_of_norm_and_sum_is_true() -> None:
     told_sum = walks["add"].steps[-1]["caption"].replace("−", "-").replace("- ", "-")
     a, b, total = map(float, re.findall(r"-?\d+\.\d+", told_sum))
     assert abs(a + b - total) < 0.011
-    x, y, out = map(float, re.findall(r"-?\d+\.\d+", walks["norm"].steps[-1]["caption"])[1:])
+    scaled = walks["norm"].steps[-1]["caption"].replace("−", "-")
+    x, y, out = map(float, re.findall(r"-?\d+\.\d+", scaled)[1:])
     normed = float(drawn(walks["norm"], "normed")[0, 0])
     assert abs(normed * x + y - out) < 0.03
     hidden = by_hand(translator())["hidden"]
     assert f"{int((hidden > 0).sum())} of 14" in told(walks["feed-forward"])
     for walk in walks.values():
         assert walk.png() and len(walk.steps) in (3, 4)
+        assert not re.search(r"-\d", told(walk))  # a minus, as in the cells, not a hyphen
 
 
 def test_walks_that_it_refuses() -> None:

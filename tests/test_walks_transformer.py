@@ -134,6 +134,9 @@ def test_the_shift_shows_each_token_below_the_one_before(targets: tuple[str, ...
     assert loss == pytest.approx(model.loss(batch).item(), rel=1e-4)
     last = walk.steps[-1]["caption"]
     assert last.endswith(f"the {len(costs)} places that count: {loss:.2f} nats.")
+    asked = [n for n, step in enumerate(walk.steps) if "places count" in step.get("ask", "")]
+    shown = [n for n, step in enumerate(walk.steps) if "probability" in step["caption"]]
+    assert asked == [] or asked < shown  # crossed-out cells would tell
     logits = model(batch.source, batch.target[:, :-1])
     torch.testing.assert_close(
         cross_entropy(logits.mT, batch.target[:, 1:], ignore_index=TARGET.pad).item(), loss

@@ -49,7 +49,9 @@ def test_a_pressed_part_opens_its_walk(
     for _ in range(2):
         walk.get_by_role("button", name="Next", exact=True).click()
     assert written(walk, "sum") == shown("add", "sum")
-    getattr(places.nth(0), press)()  # the same part again closes it
+    getattr(places.nth(4), press)()  # the same part again closes it
+    assert opened(page).count() == 0
+    getattr(places.nth(0), press)()  # the encoder's: the walk's words are the decoder's
     assert opened(page).count() == 0
 
 
@@ -89,7 +91,7 @@ def test_the_switch_moves_the_norms(page_factory: Callable[..., Page], path: Pat
     assert opened(page).get_attribute("aria-label") == "Norm" and norms.count() == 7
     board.get_by_role("button", name="post-norm").click()
     settle(page)
-    assert norms.count() == 5 and board.locator(".attn-towers .attn-open").count() == 5
+    assert norms.count() == 5 and board.locator(".attn-towers .attn-open").count() == 3
     assert "norm(x + layer(x))" in (board.locator(".attn-rule").text_content() or "")
     middle = "(all) => all.map((e) => e.getBoundingClientRect()).map((r) => r.y + r.height / 2)"
     sums = board.locator(".attn-towers [data-part=add]").evaluate_all(middle)
@@ -114,12 +116,15 @@ def test_the_switch_changes_the_shape(
         assert found == [sums, cross, name != "encoder alone"]
         assert board.get_by_role("button", name=name).get_attribute("aria-pressed") == "true"
     assert "as BERT does" in (board.locator(".attn-rule").text_content() or "")
+    assert board.locator(".attn-towers [role=button]").count() == 0  # no walk has its words
+    board.get_by_role("button", name="decoder alone").press("Enter")
+    settle(page)
     board.get_by_role("button", name="feed-forward", exact=True).press("Enter")
     settle(page, 2)
     walk = board.locator(".attn-walked .attn-drawing")
     walk.get_by_role("button", name="Next", exact=True).press("Enter")
     assert written(walk, "before") == shown("feed-forward", "before")
-    assert copied(board) == "#w.shapes=part:5;shape:2"
+    assert copied(board) == "#w.shapes=part:5;shape:1"
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])

@@ -69,6 +69,10 @@ def part_walks(
     }
 
 
+def _said(number: Tensor) -> str:
+    return written_sum([float(number)])
+
+
 def _strip(vector: Tensor, name: str, role: str = "state") -> Part:
     return row(cells(vector[:SHOWN], role, name=name, digits=2, width=42), "…", gap=4)
 
@@ -85,23 +89,23 @@ def _norm(x: Tensor, out: Tensor, norm: Any) -> Drawing:
     measured = cells(torch.stack([mean, deviation]), "weight", name="measured", digits=2, width=42)
     rows = [["x", _strip(x, "x")], ["mean, deviation", measured]]
     rows += [["normed", _strip(normed, "normed")], ["gain, bias", _strip(out, "out")]]
-    gain, bias = (float(each.detach()[0]) for each in (norm.weight, norm.bias))
+    gain, bias = (_said(each.detach()[0]) for each in (norm.weight, norm.bias))
     size = len(x)
     steps = [
         Step(f"One word's [vector](x): {SHOWN} of its {size} numbers.", "x"),
         Step(
-            f"The [mean and the deviation](measured) of all {size}: {float(mean):z.2f} and"
-            f" {float(deviation):.2f}.",
+            f"The [mean and the deviation](measured) of all {size}: {_said(mean)} and"
+            f" {_said(deviation)}.",
             "measured",
         ),
         Step(
-            f"Less the mean, over the deviation, [each number](normed) is {float(normed[0]):z.2f},"
-            f" {float(normed[1]):z.2f} and so on: all have mean 0 and deviation 1.",
+            f"Less the mean, over the deviation, [each number](normed) is {_said(normed[0])},"
+            f" {_said(normed[1])} and so on: all have mean 0 and deviation 1.",
             "normed",
         ),
         Step(
             "A trained gain multiplies each number, a trained bias is added:"
-            f" {float(normed[0]):z.2f} · {gain:z.2f} + ({bias:z.2f}) = {float(out[0]):z.2f}."
+            f" {_said(normed[0])} · {gain} + ({bias}) = {_said(out[0])}."
             " [This](out) is what the layer reads.",
             "out",
         ),
@@ -124,7 +128,7 @@ def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
             "update",
         ),
         Step(
-            f"Both are [added](sum), number by number: {first} = {float(total[0]):z.2f}.",
+            f"Both are [added](sum), number by number: {first} = {_said(total[0])}.",
             "sum",
         ),
     ]

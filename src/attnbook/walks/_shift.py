@@ -81,6 +81,11 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
     short = int(counts.sum(1).argmin())
     end = int(counts[short].sum())
     one, two = said[0][1:3]
+    padded = Step(
+        f"After the end token, [padding](wanted{short}.{end}) would be wanted. Those places do not"
+        " count: below they are crossed out.",
+        ask=f"How many of the {counts.numel()} places count?",
+    )
     steps = [
         Step(
             f"{len(said)} [targets](targets0) in one batch. Each begins with a start token and ends"
@@ -102,6 +107,7 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
             f"“{two}” is read one place [further on](reads0.2). So the causal mask hides every"
             " place to the right: the answer stands there.",
         ),
+        *([] if counts.all() else [padded]),
         Step(
             "The decoder gives each wanted token a [probability](shares0.0), all in one pass.",
             every("shares"),
@@ -110,18 +116,8 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
             f"−ln P is what an answer [costs](costs0.0), in nats: here {float(costs[0, 0]):.2f}.",
             every("costs"),
         ),
+        Step(f"The loss is the mean over the {places} places that count: {loss:.2f} nats."),
     ]
-    if not counts.all():
-        steps.append(
-            Step(
-                f"After the end token, [padding](wanted{short}.{end}) would be wanted. Those places"
-                " are crossed out: they do not count.",
-                ask=f"How many of the {counts.numel()} places count?",
-            )
-        )
-    steps.append(
-        Step(f"The loss is the mean over the {places} places that count: {loss:.2f} nats.")
-    )
     return Drawing(
         body,
         *links,

@@ -233,6 +233,12 @@ def timeline(
         arrow("logits", "bars.*", drawn=False),
     ]
     own, cross = int(weights["own"].argmax()), int(weights["cross"].argmax())
+    through = Step(
+        f"First {'block 1 works' if layer == 1 else f'blocks 1 to {layer} work'} on this vector, as"
+        f" the next steps show of block {layer + 1}: each layer adds an update. [This](before)"
+        " comes out.",
+        "before",
+    )
     steps = [
         Step(
             f"The encoder has read [{len(words)} words](source) and made a [vector](memory) of"
@@ -254,7 +260,7 @@ def timeline(
             f" {written_sum([float(summed[0])])}.",
             "token position state",
         ),
-        *([Step(f"After block {layer} the state is [this](before).", "before")] if layer else []),
+        *([through] if layer else []),
         Step(
             f"Self-attention in block {layer + 1}, head {head + 1}: a norm and a matrix make a"
             f" [query](own-query) of the state; each German token has a [key](own-keys).",

@@ -3,13 +3,19 @@ import { h } from "../shared/ui.js";
 
 const OPENS = { port: "attention", keys: "attention", rope: "positions" }; // what belongs to another part
 
-export function makeMap(svg, names, press) {
+// Whether a part is one of the encoder, which is drawn before its end H, and the decoder after it.
+export const reads = (part) => {
+  const end = part.ownerSVGElement.querySelector('[data-part="H"]');
+  return Boolean(end && part.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING);
+};
+
+export function makeMap(svg, names, press, closed = () => false) {
   const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
   const node = document.importNode(parsed.documentElement, true), seen = new Set();
   node.setAttribute("role", "group");
   for (const part of node.querySelectorAll("[data-part]")) {
     const own = part.dataset.part, name = OPENS[own] ?? own;
-    if (!names.includes(name) || !part.querySelector("rect")) continue;
+    if (!names.includes(name) || !part.querySelector("rect") || closed(part)) continue;
     part.classList.add("attn-press");
     part.addEventListener("click", () => press(name));
     if (name !== own || seen.has(name)) continue; // opens the same: the keys need one place only

@@ -1,8 +1,8 @@
 // TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses. A
-// part that is pressed opens a small walk with a model's numbers.
+// part of the decoder that is pressed opens a small walk with a model's numbers.
 import DRAWING from "../drawing/widget.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
-import { makeBoard, makeMap, makeSwitch, mark } from "./map.js";
+import { makeBoard, makeMap, makeSwitch, mark, reads } from "./map.js";
 
 const ORDERS = [["pre", "pre-norm"], ["post", "post-norm"]];
 const SHAPES = { "encoder-decoder": "encoder-decoder", decoder: "decoder alone", encoder: "encoder alone" };
@@ -16,7 +16,7 @@ const SHAPED = {
 };
 const RULE = {
   pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. "
-    + "Press a part: it opens with the model's numbers.",
+    + "Press a part of a decoder: it opens with one word's numbers.",
   post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. "
     + "(The numbers are those of a pre-norm model.)",
 };
@@ -42,7 +42,7 @@ const keyOf = (model) => `${model.get("shape")} ${model.get("norm")}`;
 // ---- elements
 function build(model, { bar }, choose) {
   const names = namesOf(model), panel = h("div", { className: "attn-walked" }), shapes = model.get("shapes");
-  const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose)]);
+  const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose, reads)]);
   const maps = Object.fromEntries(drawn);
   const option = (trait, value, text) => [text, () => model.get(trait) === value, () => put(model, { [trait]: value })];
   const switches = [makeSwitch("Where the norm stands", ORDERS.map(([norm, text]) => option("norm", norm, text)))];
@@ -63,7 +63,7 @@ function linkedState(model, el) {
 // ---- drawing
 function draw(model, parts) {
   const norm = model.get("norm"), map = parts.maps[keyOf(model)];
-  const part = map.querySelector(`[data-part="${model.get("part")}"]`) ? model.get("part") : ""; // a shape may lack it
+  const part = map.querySelector(`.attn-press[data-part="${model.get("part")}"]`) ? model.get("part") : ""; // a shape may lack it
   const walk = model.get("walks")[part];
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];

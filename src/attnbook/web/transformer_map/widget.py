@@ -20,7 +20,9 @@ PARTS = ("add", "norm", "attention", "cross", "feed-forward")
 
 
 class TransformerMap(Widget):
-    """The drawing of `attnbook.show.transformer`: press a part, and its walk opens beside it.
+    """The drawing of `attnbook.show.transformer`: press a part of the decoder, and its walk opens.
+
+    An encoder's parts open nothing, as the walks have a decoder's words.
 
     A switch moves the norms: before each layer ("pre"), or after each sum ("post"). Another one
     chooses the shape, where there are several.
