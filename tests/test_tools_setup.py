@@ -301,7 +301,7 @@ def test_the_build_is_strict_and_fails_again(tmp_path, monkeypatch, capfd):
         said = "".join(capfd.readouterr())
         assert "reference target not found: one" in said
         assert "reference target not found: two" in said
-        assert "Without SmolLM2, which chapter 10 runs in the page" in said
+        assert "Without SmolLM2, which chapters 10 and 11 run in the page" in said
 
 
 def test_the_model_is_taken_from_the_cache_or_fetched(tmp_path, monkeypatch):

@@ -21,7 +21,9 @@ def model() -> str:
     folder = assets.fetch("smollm2") if os.environ.get("MODEL") else assets.cached("smollm2")
     if folder:
         return str(next(folder.glob("*.gguf")))
-    print("Without SmolLM2, which chapter 10 runs in the page: MODEL=1 make book fetches it.")
+    print(
+        "Without SmolLM2, which chapters 10 and 11 run in the page: MODEL=1 make book fetches it."
+    )
     return ""
 
 

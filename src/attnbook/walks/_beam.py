@@ -150,7 +150,7 @@ def beam_tree(
     rank = 0  # of the greedy hypothesis
     for n, level in enumerate(kept, 1):
         of = f"{size:,} tokens" if n == 1 else f"{len(kept[n - 2])} × {size:,} {measure}s"
-        caption = f"Step {n}: of {of} the best {len(level)} [stay](kept{n})"
+        caption = f"Token {n}: of {of} the best {len(level)} [stay](kept{n})"
         caption += f", the [others](dropped{n}) are dropped." if dropped[n - 1] else "."
         best = shown(tokenizer, level[0].ids).strip("␣").replace("␣", " ")
         caption += f" Best: “{best}”, {measure} {level[0].score:.2f}.".replace("-", "−")
