@@ -52,7 +52,7 @@ NAMES = (
     *("task", "n_layers", "d_model", "n_heads", "positions", "norm", "residual", "causal"),
     *("network", "activation", "lr", "batch", "steps", "seed"),
 )
-ALL = [Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 6)]
+ALL = [Laboratory(**variant, seed=seed).settings for variant in VARIANTS for seed in range(1, 11)]
 SETTINGS = [{name: each[name] for name in NAMES} for each in ALL]
 EXPERIMENT = Experiment("laboratory", SETTINGS, run, ("loss", "exact"), "0.003 0.01")
 
