@@ -164,7 +164,7 @@ def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) ->
     Args:
         name: its name in the task.
         numbers: the answer, or numbers derived from it.
-        seed: of the check.
+        seed: the check's seed.
         place: the index of the numbers to print; all by default.
     """
     if seed == 0:

@@ -61,7 +61,7 @@ def save_int8(
     """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
 
     Args:
-        path: of the file, in the format safetensors. The matrix X and its scales are called "X" and
+        path: a file in the format safetensors. The matrix X and its scales are called "X" and
             "X.scale". The metadata hold "config" and the tokenizer: "tokens" and "lowercase", or
             "merges" and "special".
         model: is not changed; `load_int8` gives the rounded model.
@@ -124,7 +124,7 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
     """Read a model that `save_int8` wrote.
 
     Args:
-        path: of the file.
+        path: where the file is.
         kind: the required class, `Bert` or `TransformerDecoder`.
 
     Returns:

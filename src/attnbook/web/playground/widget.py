@@ -46,8 +46,9 @@ class Playground(ModelWidget):
         top_k: how many tokens top-k keeps; 0 turns it off.
         top_p: above 0 and at most 1, which turns it off.
         min_p: 0 .. 1; 0 turns it off.
-        seed: of the random numbers, which are counted from the beginning of the text, its prompt
-            included; `sample(..., seed=[seed])`, which counts from its first token, draws others.
+        seed: decides the random numbers, which are counted from the beginning of the text, its
+            prompt included; `sample(..., seed=[seed])`, which counts from its first token, draws
+            others.
         written: ids of the generated tokens.
         place: the token that is shown, from 1; -1: the next one.
         head: the opened head, counted through all layers from 0; -1: none.
