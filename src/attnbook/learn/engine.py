@@ -281,7 +281,7 @@ def run(settings: Settings) -> Path:
     except OSError as error:
         wanted = f"a folder that can be written, got {folder}"
         raise ValueError(f"train.folder must be {wanted}: {error.strerror}") from None
-    settings = team.once(lambda: kept_settings(settings, folder))
+    settings = team.from_first(lambda: kept_settings(settings, folder))
     chosen = settings.train
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
@@ -290,9 +290,9 @@ def run(settings: Settings) -> Path:
     if chosen.batch < (parts := chosen.accumulate * team.size):
         wanted = f"at least {parts}, train.accumulate times the processes"
         raise ValueError(f"train.batch must be {wanted}, got {chosen.batch}")
-    team.once(lambda: _keep_tokenizer(settings, folder))
+    team.from_first(lambda: _keep_tokenizer(settings, folder))
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    names = team.once(lambda: _named_tokens(settings, tokenizer, folder))
+    names = team.from_first(lambda: _named_tokens(settings, tokenizer, folder))
     files = {split: _tokens(settings, tokenizer, split, name) for split, name in names.items()}
     if (n := len(files["train"])) <= chosen.context:
         wanted = f"below the {n} tokens of data.source that training reads"
@@ -302,8 +302,8 @@ def run(settings: Settings) -> Path:
     evaluate = Evaluate(files["validation"], tokenizer, settings)
     if not chosen.steps:
         found = steps_in(model, files["train"], evaluate, settings, begun)
-        settings = replace(settings, train=replace(chosen, steps=team.once(lambda: found)))
-    team.once(lambda: _keep_settings(settings, names, folder))
+        settings = replace(settings, train=replace(chosen, steps=team.from_first(lambda: found)))
+    team.from_first(lambda: _keep_settings(settings, names, folder))
     hooks = [
         Log(folder / LOG, evaluate, chosen.evaluate, chosen.batch * chosen.context),
         Checkpoint(folder / CHECKPOINT, every=chosen.checkpoint),

@@ -123,7 +123,7 @@ def _one(value: Any) -> str:
     return "None: does the function return it?" if value is None else f"a {kind(value)}"
 
 
-def pick(seed: int, first: Any, *others: Any) -> Any:
+def constant(seed: int, first: Any, *others: Any) -> Any:
     """A constant that an answer must not hard-code: `first` at seed 0, else one of the others."""
     return others[seed % len(others)] if seed else first
 

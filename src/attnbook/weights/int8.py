@@ -91,8 +91,8 @@ def save_int8(
     write_int8(path, model, {**own, **(more or {})})
 
 
-def write_int8(path: str | Path, model: nn.Module, said: Mapping[str, Any]) -> None:
-    """Write a model's matrices in 8 bits and its vectors in 32, with what is `said` of it.
+def write_int8(path: str | Path, model: nn.Module, facts: Mapping[str, Any]) -> None:
+    """Write a model's matrices in 8 bits and its vectors in 32, with `facts` about it.
 
     Raises:
         ValueError: if a weight is not finite.
@@ -107,7 +107,7 @@ def write_int8(path: str | Path, model: nn.Module, said: Mapping[str, Any]) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        for name, value in said.items()
+        for name, value in facts.items()
     }
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
 
