@@ -473,7 +473,7 @@ def graded(tmp_path_factory) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_answer_costs_its_own_points_and_no_others(graded, kind):
     marks = {mark["task"]: mark for mark in graded[kind]["stored"]["marks"]}
-    lost = {task: mark["said"] for task, mark in marks.items() if mark["points"] == 0}
+    lost = {task: mark["message"] for task, mark in marks.items() if mark["points"] == 0}
     assert list(lost) == [CHECK], lost
     assert lost[CHECK]
     assert float(graded[kind]["points"]) == MOST - WORTH
@@ -482,7 +482,7 @@ def test_a_hostile_answer_costs_its_own_points_and_no_others(graded, kind):
 @pytest.mark.parametrize("kind", HONEST)
 def test_an_honest_answer_gets_all_points(graded, kind):
     marks = graded[kind]["stored"]["marks"]
-    assert not {m["task"]: m["said"] for m in marks if m["points"] == 0}
+    assert not {m["task"]: m["message"] for m in marks if m["points"] == 0}
     assert float(graded[kind]["points"]) == MOST
 
 
@@ -687,7 +687,7 @@ def test_many_slow_cells_end_as_one_does(tmp_path, nursery):
     begin = time.monotonic()
     graded = sitting.grade("ada", tmp_path / "ada.ipynb", KNOWN, nursery, 60.0, 3.0)
     assert time.monotonic() - begin < 30  # the two hundred take forty
-    assert "all cells together took too long" in graded.marks[-2].said
+    assert "all cells together took too long" in graded.marks[-2].message
 
 
 def test_a_loop_without_an_end_that_calls_what_it_was_given_ends(nursery):

@@ -705,5 +705,5 @@ def test_an_error_says_its_line_in_the_cell():
 
 
 def test_what_a_screen_would_obey_is_not_shown():
-    assert report.said(" \x1b]0;x\x07 \ud800 né\n\t日 ") == "?]0;x? ? né\n\t日"
-    assert len(report.said("x" * 10**6)) == report.LONGEST
+    assert report.short_message(" \x1b]0;x\x07 \ud800 né\n\t日 ") == "?]0;x? ? né\n\t日"
+    assert len(report.short_message("x" * 10**6)) == report.LONGEST

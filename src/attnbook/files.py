@@ -22,7 +22,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
     of `path` is created.
 
     Args:
-        path: of a file, or of a folder that does not exist yet.
+        path: a file, or a folder that does not exist yet.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

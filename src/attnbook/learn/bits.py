@@ -17,9 +17,9 @@ def nats(
 ) -> Float[Tensor, " place"]:
     """What a model needs for each token of a stream but the first: -ln P(token | those before).
 
-    The stream is read in windows of n tokens, each half a window further. Of a window counts what
-    none before it has predicted, so that a token has n / 2 tokens before it at least, but for the
-    first of the stream.
+    The stream is read in windows of n tokens, each half a window further. A token counts in
+    the first window that predicts it, so that it has n / 2 tokens before it at least, except at the
+    start of the stream.
 
     Args:
         model: gives `[batch token vocab]` scores of the next token, a module without its dropout.

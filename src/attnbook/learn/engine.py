@@ -66,8 +66,9 @@ class Evaluate:
     """`bits_per_byte` of a held-out text, whose parts several processes share.
 
     Args:
-        ids: `[token]` of the held-out text. Of a long one `STRETCHES` evenly spread parts are read.
-        tokenizer: of them.
+        ids: `[token]` ids of the held-out text. If it is long, `STRETCHES` evenly spread parts are
+            read.
+        tokenizer: made the ids.
         settings: give the context, the most tokens, the rows at a time, and the precision.
 
     All processes must call it.
@@ -109,12 +110,12 @@ class Log:
     Lines that a stopped run wrote after its last checkpoint are taken out when it goes on.
 
     Args:
-        path: of the file: step, loss (nats a token), seconds (of wall time since the first update,
-            without those between a stop and going on), tokens read so far, and bits a byte of the
-            held-out text where they were measured.
+        path: where the file is. Its columns: step, loss (nats a token), seconds (of wall time since
+            the first update, without those between a stop and going on), tokens read so far, and
+            bits a byte of the held-out text where they were measured.
         evaluate: measures them.
         every: updates between two measurements; the last update is followed by one, too.
-        tokens: of an update.
+        tokens: how many an update reads.
 
     Raises:
         ValueError: when called, if another process has written into the file meanwhile: a second
@@ -150,7 +151,7 @@ class Log:
             tqdm.write(f"{said}, {seconds:.0f} s")
 
     def _state(self) -> tuple[int, int]:
-        """Which file it is, and its size: another, when another process has gone on with it."""
+        """The file's number and its size, which change if another process has written into it."""
         said = self.path.stat() if self.path.is_file() else None
         return (said.st_ino, said.st_size) if said else (0, 0)
 
@@ -165,7 +166,7 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """The whole lines of a log; of one that was cut off nothing."""
+    """The complete lines of a log; a last line that was cut off is left out."""
     text = path.read_text("utf-8") if path.is_file() else ""
     return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
 
@@ -221,7 +222,7 @@ def steps_in(
     """The number of updates, with their evaluations, for which `train.seconds` leaves time.
 
     Args:
-        model, ids, evaluate, settings: of the run; the model stays as it is.
+        model, ids, evaluate, settings: what the run uses; the model stays as it is.
         begun: when it began, by `time.perf_counter`.
     """
     copy, times = deepcopy(model), [time.perf_counter()]
@@ -236,10 +237,10 @@ def steps_in(
 
 
 def kept_settings(settings: Settings, folder: Path) -> Settings:
-    """Those of the run that is in a folder, if there is one; else the given ones.
+    """The settings of the run that the folder holds; if it holds none, the given settings.
 
     Raises:
-        ValueError: if there is another run: names the first setting that differs.
+        ValueError: if the folder holds another run; the error names the first setting that differs.
     """
     if not (folder / CONFIG).is_file():
         return settings
@@ -263,7 +264,7 @@ def run(settings: Settings) -> Path:
     """Train a model, or go on with it, and write all that it leaves.
 
     Args:
-        settings: of the run.
+        settings: the run's settings.
 
     Returns:
         The folder, with the settings as run, the tokenizer, what tells the tokens from others, the
@@ -280,7 +281,7 @@ def run(settings: Settings) -> Path:
     except OSError as error:
         wanted = f"a folder that can be written, got {folder}"
         raise ValueError(f"train.folder must be {wanted}: {error.strerror}") from None
-    settings = team.once(lambda: kept_settings(settings, folder))
+    settings = team.from_first(lambda: kept_settings(settings, folder))
     chosen = settings.train
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
@@ -289,9 +290,9 @@ def run(settings: Settings) -> Path:
     if chosen.batch < (parts := chosen.accumulate * team.size):
         wanted = f"at least {parts}, train.accumulate times the processes"
         raise ValueError(f"train.batch must be {wanted}, got {chosen.batch}")
-    team.once(lambda: _keep_tokenizer(settings, folder))
+    team.from_first(lambda: _keep_tokenizer(settings, folder))
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    names = team.once(lambda: _named_tokens(settings, tokenizer, folder))
+    names = team.from_first(lambda: _named_tokens(settings, tokenizer, folder))
     files = {split: _tokens(settings, tokenizer, split, name) for split, name in names.items()}
     if (n := len(files["train"])) <= chosen.context:
         wanted = f"below the {n} tokens of data.source that training reads"
@@ -301,8 +302,8 @@ def run(settings: Settings) -> Path:
     evaluate = Evaluate(files["validation"], tokenizer, settings)
     if not chosen.steps:
         found = steps_in(model, files["train"], evaluate, settings, begun)
-        settings = replace(settings, train=replace(chosen, steps=team.once(lambda: found)))
-    team.once(lambda: _keep_settings(settings, names, folder))
+        settings = replace(settings, train=replace(chosen, steps=team.from_first(lambda: found)))
+    team.from_first(lambda: _keep_settings(settings, names, folder))
     hooks = [
         Log(folder / LOG, evaluate, chosen.evaluate, chosen.batch * chosen.context),
         Checkpoint(folder / CHECKPOINT, every=chosen.checkpoint),
@@ -315,7 +316,7 @@ def run(settings: Settings) -> Path:
 
 
 def _keep_tokenizer(settings: Settings, folder: Path) -> None:
-    """Make the run's tokenizer. One without settings beside it is of a run that never began."""
+    """Make the run's tokenizer, in place of one that was left before a run began."""
     if (folder / CONFIG).is_file():
         return
     if other := {path.name for path in (folder / TOKENIZER).glob("*")} - {*FILES[0]}:
@@ -331,9 +332,9 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
 
 
 def _named_tokens(settings: Settings, tokenizer: Tokenizer, folder: Path) -> dict[str, str]:
-    """What tells the tokens of each split from others; they must be those that the run began with.
+    """The names of the splits' token files, each a hash of text and tokenizer.
 
-    Its hash covers text and tokenizer.
+    They must be those that the run began with.
     """
     data = settings.data
     with in_section("data"):
@@ -352,7 +353,7 @@ def _tokens(settings: Settings, tokenizer: Tokenizer, split: str, name: str) -> 
 
 
 def _keep_settings(settings: Settings, names: Mapping[str, str], folder: Path) -> None:
-    """The last that is written before a run begins is its settings."""
+    """Write the tokens' names, then the settings: a folder that holds settings holds a run."""
     with atomic(folder / TOKENS) as file:
         file.write_text(json.dumps(names), "utf-8")
     with atomic(folder / CONFIG) as file:
@@ -363,7 +364,7 @@ def load(folder: str | Path) -> tuple[TransformerDecoder, Tokenizer]:
     """The model that a run has made, in evaluation mode, and its tokenizer.
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
 
     Raises:
         ValueError: if there is no run, or it has not come to its end.

@@ -212,12 +212,12 @@ class _Objective(nn.Module):
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:
-    """In it matrix products are computed in half precision; sums, norms and softmax are not.
+    """A context in which matrix products, but not sums, norms or softmax, have half precision.
 
     Args:
         precision: "bf16" (8 bits of the number, range of float32), "fp16" (11 bits, up to 65504) or
             "no": everything in the type that it has.
-        device: which computes.
+        device: the device that computes.
 
     Raises:
         ValueError: if precision is another word, or the device does not have it.
@@ -276,7 +276,7 @@ def train(
         on_step: hooks, called with the `Run` before the first update and after each: to watch, to
             evaluate, or a `Checkpoint`.
         clip: largest norm of the gradient; None: any.
-        seed: of what is random inside the model (dropout), with the step.
+        seed: decides, with the step, what is random inside the model (dropout).
         count: for several processes or parts, how many terms a batch's mean has, so that shares
             count by them, as tokens of sentences of unequal length; one without a term counts
             nothing. None: its rows.

@@ -55,7 +55,7 @@ class AdamW:
         return self.of([parameter for _, parameter in parameters])
 
     def of(self, parameters: Iterable[nn.Parameter], **group: Any) -> Optimizer:
-        """The same of parameters without names; `group` is put into each of its groups."""
+        """An optimizer of parameters without names; `group` is put into each of its groups."""
         parameters = list(parameters)
         groups: list[dict[str, Any]] = [
             group | {"params": [p for p in parameters if p.ndim >= 2]},

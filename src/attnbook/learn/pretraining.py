@@ -61,7 +61,7 @@ class _Split(NamedTuple):
         ids: the token ids of each.
         begins: where its sentences begin.
         places: every place between two sentences: a speech, and where its second begins.
-        first: of each speech, how many places come before its own.
+        first: how many places come before those of each speech.
     """
 
     ids: list[list[int]]
@@ -71,12 +71,12 @@ class _Split(NamedTuple):
 
 
 class SpeechPairs:
-    """Pairs of texts for BERT: of half of them the second follows the first.
+    """Pairs of texts for BERT: in half of them the second text follows the first.
 
     A pair begins as a place between two sentences of a speech; every place is equally likely. The
-    first text is the sentences that end there, as many as fill half of the row; of a sentence
-    that is longer its end. The second text is what begins there, or as likely at a place drawn in
-    another speech, cut where the row is full.
+    first text is the sentences that end there, as many as fill half of the row; a longer
+    sentence is cut to its end. The second text is what begins there, or as likely at a place drawn
+    in another speech, cut where the row is full.
 
     Args:
         tokenizer: cuts sentences into tokens.
@@ -124,9 +124,9 @@ class SpeechPairs:
         Args:
             split: "train" or "validation".
             n: the most tokens of a row, special tokens included.
-            step: of training; for another, other pairs.
+            step: the training step; each step draws other pairs.
             batch_size: number of pairs.
-            seed: of the choice.
+            seed: decides the choice.
             negatives: where a text that does not follow comes from: "other" for another speech,
                 "same" for another place of the same speech.
 

@@ -53,7 +53,7 @@ class Alone:
         """The number of each process, in order."""
         return [number]
 
-    def once(self, make: Callable[[], Made]) -> Made:
+    def from_first(self, make: Callable[[], Made]) -> Made:
         """What the first process makes, on all of them, or the error that it raises."""
         return make()
 
@@ -137,7 +137,7 @@ class Together(Alone):
 
         return cast(Tensor, gather(torch.tensor([number], device=self.device))).tolist()
 
-    def once(self, make: Callable[[], Made]) -> Made:
+    def from_first(self, make: Callable[[], Made]) -> Made:
         from accelerate.utils import broadcast_object_list
 
         made: list[Any] = [None]

@@ -57,7 +57,7 @@ class OptimizerSettings:
         decay: share of the updates in which a "stable" rate falls.
         end: the rate at the end, as a share of `lr`.
         clip: largest norm of the gradient; `inf` for any.
-        weight_decay: of matrices, per update and learning rate.
+        weight_decay: the weight decay of matrices, per update and learning rate.
         beta1: how much AdamW keeps of the mean of gradients.
         beta2: how much AdamW keeps of the mean of their squares.
         momentum: how much Muon keeps of the mean of gradients.
@@ -105,11 +105,11 @@ class TrainSettings:
         accumulate: number of parts in which a process computes its rows, to need less memory.
         precision: "no", "bf16" or "fp16": half precision for matrix products, where the device has
             it.
-        seed: of the parameters at the start, of what is read, and of dropout.
+        seed: decides the first parameters, what is read, and dropout.
         evaluate: updates between two looks at the held-out text.
         evaluate_tokens: most tokens of the held-out text that are looked at.
         checkpoint: updates between two checkpoints.
-        threads: of the processor, a process. 0: as PyTorch chooses.
+        threads: how many a process uses. 0: as PyTorch chooses.
     """
 
     folder: str = "runs/gpt"
@@ -162,7 +162,7 @@ class Settings:
 
 @contextmanager
 def in_section(name: str) -> Iterator[None]:
-    """An error in it names the key as a file of settings has it: `train.steps`, not `steps`."""
+    """Name the section in errors, as a file of settings does: `train.steps`, not `steps`."""
     try:
         yield
     except ValueError as error:
@@ -177,7 +177,7 @@ def read_settings(path: str | Path, changes: Iterable[str] = ()) -> Settings:
     """Settings from a TOML file, and changes of them.
 
     Args:
-        path: of the file, or the name of a recipe of this package, as "small".
+        path: where the file is, or the name of a recipe of this package, as "small".
         changes: as "train.steps=200"; what stands after the sign is a value of TOML, or a text.
 
     Raises:
@@ -308,7 +308,7 @@ def table() -> str:
 
 
 def _meanings(section: type) -> dict[str, str]:
-    """What a docstring says under "Attributes:" of each name."""
+    """What a docstring says about each name under "Attributes:"."""
     said = (getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     found = {}
     for entry in re.split(r"\n    (?=\S)", f"\n{said}")[1:]:

@@ -40,7 +40,7 @@ def load(name: str) -> np.ndarray:
     """The stored table as a structured array: `t["exact"][t["width"] == 64]`.
 
     Args:
-        name: of the table.
+        name: the table's name.
 
     Raises:
         FileNotFoundError: if it is not stored; names those that are.
@@ -62,8 +62,9 @@ class Experiment:
     """Many runs of one kind, and the table of their results.
 
     Attributes:
-        name: of the table and of `book/experiments/<name>.py`.
-        settings: of each run, in the table's order: its first columns, all with the same names.
+        name: the name of the table and of `book/experiments/<name>.py`.
+        settings: each run's settings, in the table's order: its first columns, all with the same
+            names.
             What differs by chance alone is named `seed`.
         run: makes one run, called with its settings by name; gives its rows, without them.
         measured: the columns that another machine finds again, within the spread of the seeds.
@@ -194,7 +195,7 @@ class Experiment:
         must leave them too.
 
         Args:
-            setting: of the run, one of `settings`.
+            setting: the run's setting, one of `settings`.
 
         Returns:
             A line for each measured column that is elsewhere; none if the table holds.
@@ -243,7 +244,7 @@ class Experiment:
 
 
 def _partials(path: Path) -> list[Path]:
-    """The runs that are kept of a table that is not whole: of one process, or one file a part."""
+    """The files with the runs of an unfinished table: one, or one for each part."""
     return sorted(
         [
             *path.parent.glob(f"{path.name}.partial"),
@@ -280,7 +281,7 @@ def _variance(values: Any) -> np.ndarray:
 
 
 def _digest(script: Path) -> str:
-    """Of a script, and of what is imported from its folder."""
+    """A hash of a script and of what it imports from its folder."""
     files = {Path(getattr(m, "__file__", None) or "") for m in list(sys.modules.values())}
     near = {file.resolve() for file in files if file.parent.resolve() == script.parent.resolve()}
     return sha256(b"".join(map(Path.read_bytes, sorted({*near, script.resolve()})))).hexdigest()

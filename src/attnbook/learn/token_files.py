@@ -131,7 +131,7 @@ def write_tokens(
 
     Args:
         texts: each in parts, as `documents` gives them.
-        tokenizer: of them.
+        tokenizer: cuts them.
         name: what tells the file from others: `digest`.
         folder: None: `tokens` in the cache folder of `attnbook.assets`.
 

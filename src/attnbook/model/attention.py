@@ -101,10 +101,10 @@ def scaled_dots(
 
 
 def uncast(x: Tensor) -> AbstractContextManager[Any]:
-    """Where products keep the precision of what is multiplied, which autocast would lower.
+    """A context in which autocast does not lower the precision of products.
 
     Args:
-        x: on the device where they are made.
+        x: a tensor on the device that computes them.
     """
     kind = x.device.type
     known = torch.amp.is_autocast_available(kind)
@@ -118,7 +118,7 @@ def finite(*tensors: Tensor) -> bool:
     exported, and inside `torch.func.vmap`.
 
     Args:
-        tensors: of any shapes.
+        tensors: they may have any shapes.
     """
     if torch.compiler.is_compiling():
         return True

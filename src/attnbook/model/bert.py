@@ -47,7 +47,7 @@ def pack(
     the second where both are equally long.
 
     Args:
-        vocab: of the tokens; its start token is `[CLS]` and its end token `[SEP]`.
+        vocab: the tokens' vocabulary; its start token is `[CLS]` and its end token `[SEP]`.
         first: token ids of each text, or of the first text of each pair.
         second: token ids of the second texts, as many. None: there are no pairs.
         max_len: the most tokens of a row, special tokens included.
@@ -95,7 +95,7 @@ def mask_tokens(
         tokens: `[batch token]`, left as they are.
         tokenizer: knows the special tokens, padding among them; none of them is chosen.
         share, masked, random: the probabilities above, 0 .. 1.
-        seed: of the choice, which depends on it and the shape of the tokens alone.
+        seed: decides the choice, together with the shape of the tokens.
 
     Returns:
         The tokens that the model reads, and as targets the tokens that were chosen, `IGNORED`
@@ -170,7 +170,7 @@ class Bert(TransformerEncoder):
     H. All matrices start with standard deviation 0.02 and biases with 0, as in the paper's code.
 
     Args:
-        vocab: of the tokens: `tokenizer.vocab` of a `WordPiece`.
+        vocab: the tokens' vocabulary, `tokenizer.vocab` of a `WordPiece`.
         config: sizes and choices, as `attnbook.model.config.BERT`.
 
     Attributes:

@@ -28,8 +28,8 @@ class TransformerConfig:
         norm_eps: eps of every norm.
         final_norm: whether a norm follows the last block. None: in "pre" order.
         residual: whether the input of a layer is added to its output.
-        activation: of the feed-forward network: "relu", "gelu" (exact), "gelu_tanh" (GPT's
-            approximation), "silu", or "relu2", the square of ReLU.
+        activation: the activation of the feed-forward network: "relu", "gelu" (exact), "gelu_tanh"
+            (GPT's approximation), "silu", or "relu2", the square of ReLU.
         gated: whether the activation of one linear map is multiplied with another: with "silu" that
             is SwiGLU.
         positions: "sinusoidal" or "learned", added to embeddings; "rotary" or "alibi", in every

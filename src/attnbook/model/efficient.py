@@ -133,9 +133,9 @@ def linear_attention_step(
         q: `[batch head d_head]` query of this token.
         k: `[batch head d_head]` its key.
         v: `[batch head d_value]` its value.
-        state: `[batch head d_head d_value+1]` the sums S and z of the tokens before, side by side,
-            of the same size after a thousand tokens as after one, in float32 at least; None: there
-            were none.
+        state: `[batch head d_head d_value+1]` the sums S and z of the tokens before, side by side.
+            They are as large after a thousand tokens as after one, and in float32 at least; None:
+            there were none.
 
     Returns:
         out `[batch head d_value]`, as `linear_attention(..., causal=True)` gives for this token,

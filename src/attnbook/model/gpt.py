@@ -66,7 +66,7 @@ def lay_out(
     pair, or from the second where both are equally long.
 
     Args:
-        vocab: of a model that `with_marks` made.
+        vocab: the vocabulary of a model that `with_marks` made.
         first: token ids of each text, or of the first text of each pair.
         second: token ids of the second texts, as many. None: there are no pairs.
         max_len: the most tokens of a row, marks included.

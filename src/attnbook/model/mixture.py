@@ -18,7 +18,7 @@ class Mixture(nn.Module):
     scores chosen. Only the networks that are chosen compute.
 
     Args:
-        config: of each network: gives d_model, d_ff, activation, gated and bias.
+        config: each network's configuration: gives d_model, d_ff, activation, gated and bias.
         n_experts: how many networks.
         top: how many of them a token uses.
 
@@ -57,7 +57,7 @@ def load(scores: Float[Tensor, "*batch expert"], top: int) -> Float[Tensor, " ex
     """The share of all choices that falls on each network; 1 / n_experts each is even.
 
     Args:
-        scores: of the router.
+        scores: the router's scores.
         top: how many networks a token uses.
     """
     chosen: Int[Tensor, "*batch top"] = scores.topk(top).indices
@@ -74,7 +74,7 @@ def imbalance(scores: Float[Tensor, "*batch expert"], top: int) -> Float[Tensor,
     networks, through which the gradient flows.
 
     Args:
-        scores: of the router.
+        scores: the router's scores.
         top: how many networks a token uses.
 
     Source: Fedus et al. 2022, section 2.2, equation 4.

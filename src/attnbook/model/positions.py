@@ -174,7 +174,7 @@ Turn = tuple[Tensor, Tensor]  # cosines and sines of angles
 
 
 def _turn(positions: Tensor, size: int, base: float, dtype: torch.dtype) -> Turn:
-    """Those of some positions; what all layers of a step of generation ask for, only once."""
+    """Cosines and sines at some positions, computed once for all layers of a generation step."""
     few = positions.device.type == "cpu" and positions.numel() <= FEW
     if not few or (places := numbers(positions.flatten())) is None:
         return _computed(positions, size, base, dtype)

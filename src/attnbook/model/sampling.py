@@ -386,9 +386,9 @@ def sample(
         n: samples of each beginning. They stand side by side: there are batch * n rows.
         mask: `[batch token]` True at words.
         how: filters and temperature.
-        seed: of the numbers that choose, as for `row_seeds`.
+        seed: decides the numbers that choose, as for `row_seeds`.
         stop: sequences of token ids that end a row, as the end token does; or a function that says
-            of the ids written so far whether they are enough. Both see what was written alone.
+            whether the ids written so far are enough. Both see what was written alone.
 
     Raises:
         ValueError: if `start` holds no token ids, max_len or n is below 1, a stop is empty, or the

@@ -173,7 +173,7 @@ class Encoder(nn.Module):
     has the same size.
 
     Args:
-        vocab: of the source.
+        vocab: the source's vocabulary.
         d_model: size of embeddings and states.
         two_way: whether a second GRU reads from the end of the sentence.
         n_layers: GRUs on top of each other; each reads the states of the one below.
@@ -247,7 +247,7 @@ class Decoder(nn.Module):
     the top layer's state is the s_t that asks and predicts.
 
     Args:
-        vocab: of the target.
+        vocab: the target's vocabulary.
         d_model: size of embeddings and of the states of encoder and decoder.
         score: a score function of `attnbook.model.scores`, or None. `attention` holds it.
         n_layers: GRU cells on top of each other, as many as the encoder has.
@@ -361,7 +361,7 @@ class RNNsearchDecoder(Decoder):
     `[d_model]`, and all else as in `Decoder`. W_s is the same for every layer.
 
     Args:
-        vocab: of the target.
+        vocab: the target's vocabulary.
         d_model: size of embeddings and of the states of encoder and decoder.
         score: a score function of `attnbook.model.scores`, `AdditiveScore` in the paper.
         n_layers: GRU cells on top of each other, as many as the encoder has; 1 in the paper.
@@ -415,7 +415,7 @@ class LuongDecoder(Decoder):
     context.
 
     Args:
-        vocab: of the target.
+        vocab: the target's vocabulary.
         d_model: size of embeddings and of the states of encoder and decoder.
         score: a score function of `attnbook.model.scores`.
         n_layers: GRU cells on top of each other, as many as the encoder has.
@@ -459,7 +459,7 @@ class MultiHeadDecoder(Decoder):
     is, and all else as in `Decoder`.
 
     Args:
-        vocab: of the target.
+        vocab: the target's vocabulary.
         d_model: size of embeddings and of the states of encoder and decoder.
         n_heads: number of heads, each of size d_model / n_heads.
 
@@ -522,7 +522,7 @@ class Seq2Seq(nn.Module):
             loss = - sum_k q_k log P_k,   q_k = (1 - smoothing) [k = target] + smoothing / vocab
 
         Args:
-            batch: of pairs.
+            batch: sentences and their translations.
             smoothing: how much of the probability goes to all tokens, 0 to 1 (label smoothing).
 
         Raises:

@@ -148,7 +148,7 @@ class TransformerEncoder(nn.Module):
     """A stack in which every word sees every word: no mask but that of padding.
 
     Args:
-        vocab: of the tokens.
+        vocab: the tokens' vocabulary.
         config: sizes and choices.
 
     Raises:
@@ -198,7 +198,7 @@ class TransformerDecoder(nn.Module):
     off a matrix of its own. Without cross-attention it is a language model.
 
     Args:
-        vocab: of the tokens.
+        vocab: the tokens' vocabulary.
         config: sizes and choices.
         cross: whether the blocks read a memory.
 
@@ -401,8 +401,8 @@ class Transformer(Seq2Seq):
     with H `[batch source d_model]`, the memory of every cross-attention.
 
     Args:
-        source_vocab: of the source.
-        target_vocab: of the target.
+        source_vocab: the source's vocabulary.
+        target_vocab: the target's vocabulary.
         config: sizes and choices of both.
         shared: whether source and target have one vocabulary, and one embedding.
 

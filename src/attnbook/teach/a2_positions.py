@@ -8,7 +8,7 @@ from torch import Tensor
 
 from attnbook.model.positions import sinusoidal
 from attnbook.teach.asking import check
-from attnbook.teach.judging import numbers, pick, right, same
+from attnbook.teach.judging import constant, numbers, right, same
 
 Answer = Callable[..., Any]
 # What an answer of this assignment must not call: PyTorch's ready-made attention.
@@ -70,7 +70,7 @@ def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> No
     """Each pair of numbers rotated by an angle proportional to the position."""
     batch, n = sizes
     some = numbers(seed)
-    x, angle = some(batch, n, 2), pick(seed, 0.7, -1.1, 0.3, 2.0)
+    x, angle = some(batch, n, 2), constant(seed, 0.7, -1.1, 0.3, 2.0)
     turns = torch.arange(n) * angle
     a, b = x.unbind(-1)
 

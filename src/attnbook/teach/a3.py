@@ -12,7 +12,7 @@ from torch.nn.functional import gelu, layer_norm
 
 from attnbook.teach.a3_decoder import cache_bytes, loss_of_words, shift
 from attnbook.teach.asking import check
-from attnbook.teach.judging import numbers, pick, right, same
+from attnbook.teach.judging import constant, numbers, right, same
 
 __all__ = [
     "block",
@@ -156,7 +156,7 @@ def normalize(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5))
     """Layer norm, for each vector separately."""
     batch, n, d = sizes
     some = numbers(seed)
-    x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), pick(seed, 0.1, 2.0, 0.5)
+    x, gain, bias, eps = 3 * some(batch, n, d) + 2, some(d), some(d), constant(seed, 0.1, 2.0, 0.5)
     off = x - x.mean(-1, keepdim=True)
     var = off.square().mean(-1, keepdim=True)
 

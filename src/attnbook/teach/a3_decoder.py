@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from attnbook.teach.asking import check
-from attnbook.teach.judging import holds, number, numbers, pick, right, same
+from attnbook.teach.judging import constant, holds, number, numbers, right, same
 
 Answer = Callable[..., Any]
 
@@ -18,7 +18,7 @@ def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> Non
     batch, n = sizes
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(3, 40, (batch, n), generator=generator)
-    bos = pick(seed, 1, 2, 50)
+    bos = constant(seed, 1, 2, 50)
     first = torch.full((batch, 1), bos)
     want = torch.cat([first, tokens[:, :-1]], 1)
     got = same(
@@ -53,7 +53,7 @@ def shift(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> Non
 @check({"lengths": (3,)}, {"lengths": (1, 4)})
 def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
     """The mean cross-entropy, in nats, over words that are not padding."""
-    some, n, vocab, pad = numbers(seed), max(lengths), 7, pick(seed, 0, 6, 3)
+    some, n, vocab, pad = numbers(seed), max(lengths), 7, constant(seed, 0, 6, 3)
     logits = some(len(lengths), n, vocab)
     generator = torch.Generator().manual_seed(seed)
     answers = torch.randint(1, vocab, (len(lengths), n), generator=generator)

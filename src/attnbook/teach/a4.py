@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, layer_norm
 
 from attnbook.teach.a4_heads import best_span, classify, encoder_mask, tokens_of, words_of_pieces
 from attnbook.teach.asking import check
-from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
+from attnbook.teach.judging import constant, holds, number, numbers, parts, right, same
 
 __all__ = [
     "best_span",
@@ -74,7 +74,7 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
     """The model's input at these places: [MASK], another word, or the word itself."""
     tokens, chosen = tokens_of(seed, *sizes), _uniform(seed, *sizes) < 0.4
     others, u = tokens_of(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
-    number = pick(seed, MASK, 95, 2)
+    number = constant(seed, MASK, 95, 2)
     mask = torch.tensor(number)
 
     def made(hide: Tensor, change: Tensor) -> Tensor:

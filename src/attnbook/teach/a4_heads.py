@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnbook.teach.asking import check
-from attnbook.teach.judging import AnswerError, holds, kind, numbers, parts, pick, right, same
+from attnbook.teach.judging import AnswerError, constant, holds, kind, numbers, parts, right, same
 
 Answer = Callable[..., Any]
 CLS, SEP, MASK, PAD = 1, 2, 3, 0
@@ -17,7 +17,7 @@ def tokens_of(seed: int, *sizes: int, low: int = 4, high: int = 60) -> Tensor:
     return torch.randint(low, high, sizes, generator=torch.Generator().manual_seed(seed))
 
 
-def whole(got: Any, name: str) -> int:
+def whole_number(got: Any, name: str) -> int:
     """Check that an answer is a whole number, or a tensor with a single one.
 
     Raises:
@@ -129,7 +129,7 @@ def best_span(answer: Answer, seed: int = 0, n: int = 8, most: int = 3) -> None:
             known.setdefault(words, []).append(place)
         found = answer(starts, ends, most)
         parts(found, 2, "best_span must return two whole numbers: the first and the last place")
-        given.append([whole(place, "a place of best_span") for place in found])
+        given.append([whole_number(place, "a place of best_span") for place in found])
     cause = next((f": {words}" for words, wrong in known.items() if given == wrong), "")
     for got, want in zip(given, wanted, strict=True):
         holds(got == want, f"best_span gives {got}, {want} is right{cause}")
@@ -176,9 +176,9 @@ def words_of_pieces(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (1
 @check({"lengths": (3, 2)}, {"lengths": (1,)})
 def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4, 3)) -> None:
     """Every word may attend to every word on both sides, but not to padding."""
-    n, pad = max(lengths) + 1, pick(seed, PAD, 99, 7)
+    n, pad = max(lengths) + 1, constant(seed, PAD, 99, 7)
     tokens = tokens_of(seed, len(lengths), n, low=8)
-    front, ends = pick(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
+    front, ends = constant(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
     words = (torch.arange(n) >= front) & (torch.arange(n) < front + ends)
     tokens[~words] = pad
     causal = torch.ones(n, n, dtype=torch.bool).tril()

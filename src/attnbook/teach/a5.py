@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.a4_heads import whole
+from attnbook.teach.a4_heads import whole_number
 from attnbook.teach.a5_draws import draw, keep_k, keep_p, warm
 from attnbook.teach.asking import check
-from attnbook.teach.judging import holds, number, numbers, parts, pick, right, same
+from attnbook.teach.judging import constant, holds, number, numbers, parts, right, same
 
 __all__ = [
     "attend_with_cache",
@@ -130,7 +130,7 @@ def bits_per_byte(answer: Answer, seed: int = 0, text: str = "Où est la forêt?
 def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> None:
     """Greedy decoding: the likeliest token, again and again."""
     table = numbers(seed)(vocab, vocab, vocab)
-    prompt = [seed % vocab, *pick(seed, [4, 5], [1], [2, 0, 1])]
+    prompt = [seed % vocab, *constant(seed, [4, 5], [1], [2, 0, 1])]
 
     def scores(tokens: Any) -> Tensor:
         """Scores of the next token, given all tokens so far."""
@@ -169,7 +169,7 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
         "write_on must return a list of whole numbers"
         + (": a tensor has `.tolist()`" if isinstance(got, Tensor) else ""),
     )
-    got = [whole(i, "an id of write_on") for i in got]
+    got = [whole_number(i, "an id of write_on") for i in got]
     cause = next((f": {words}" for words, other in wrong.items() if got == other), "")
     holds(got == full, f"write_on gives {got}, {full} is right{cause}")
     right("write_on", torch.tensor(got).float(), seed)
@@ -245,7 +245,7 @@ def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2
 def praise(answer: Answer, seed: int = 0, vocab: int = 11) -> None:
     """A task as next-token prediction: the relative probability of one of two words."""
     logits = 2 * numbers(seed)(vocab)
-    good, bad = pick(seed, (3, 7), (vocab - 1, 2), (0, vocab - 2), (5, 1))
+    good, bad = constant(seed, (3, 7), (vocab - 1, 2), (0, vocab - 2), (5, 1))
     p = logits.double().softmax(-1)
     want = (p[good] / (p[good] + p[bad])).item()
     got = number(

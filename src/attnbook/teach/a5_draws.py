@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnbook.model import sampling
-from attnbook.teach.a4_heads import whole
+from attnbook.teach.a4_heads import whole_number
 from attnbook.teach.asking import check
 from attnbook.teach.judging import numbers, right, same
 
@@ -187,7 +187,7 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     back = shares.flip(0).cumsum(-1)
     backwards = torch.tensor([n - 1 - min(int((back <= x).sum()), n - 1) for x in u])
     found = [answer(shares, x) for x in u]
-    found = [whole(i, "the id that draw returns") for i in found]
+    found = [whole_number(i, "the id that draw returns") for i in found]
     same(
         torch.tensor(found),
         want,
@@ -223,7 +223,7 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     sums = shares.cumsum(-1)
     borders = sorted({0.0, *sums[:-2].tolist()} - {1.0})
     want = torch.tensor([int((sums <= x).sum()) for x in borders])
-    found_there = [whole(answer(shares, x), "the id that draw returns") for x in borders]
+    found_there = [whole_number(answer(shares, x), "the id that draw returns") for x in borders]
     same(
         torch.tensor(found_there),
         want,

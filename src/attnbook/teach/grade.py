@@ -102,7 +102,7 @@ def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Generat
                     again.append(tried[job])
                     continue
                 why = f"the grader failed, tell its authors: {type(error).__name__}: {error}"
-                why = report.said(f"needs a person: {why}")
+                why = report.short_message(f"needs a person: {why}")
                 yield Graded(tried[job], [], "", [], 0.0, failed=why)
         pool.shutdown()
     for student in again:
@@ -157,10 +157,13 @@ def main(argv: list[str] | None = None) -> None:
     try:
         with closing(_all(todo, solution, terms, asked.jobs)) as everyone:
             for each in everyone:
-                each.note = report.said(handed.notes.get(each.student, ""))
+                each.note = report.short_message(handed.notes.get(each.student, ""))
                 graded.append(each)
                 _keep(asked.out, known, each, digests[each.student])
-                print(report.said(f"{each.student}: {each.result} ({each.seconds} s)"), flush=True)
+                print(
+                    report.short_message(f"{each.student}: {each.result} ({each.seconds} s)"),
+                    flush=True,
+                )
     except BaseException as error:
         _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed, terms.stood))
     where = asked.out / known.name
@@ -170,7 +173,7 @@ def main(argv: list[str] | None = None) -> None:
         _write(asked.out, graded, known, handed, terms.stood)
         print(f"{len(graded)} students: {where}.csv, {where}.html")
     if failed := [each.student for each in graded if each.failed]:
-        sys.exit(report.said(f"{len(failed)} could not be graded: {', '.join(failed)}"))
+        sys.exit(report.short_message(f"{len(failed)} could not be graded: {', '.join(failed)}"))
 
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -221,7 +224,7 @@ def _keep(out: Path, known: Reference, each: Graded, digest: str) -> None:
         records.keep(out, known, each, digest)
     except OSError as error:
         why = f"the page could not be written: {error}"
-        each.note = report.said(f"{each.note}; {why}" if each.note else why)
+        each.note = report.short_message(f"{each.note}; {why}" if each.note else why)
     each.shown.clear()  # it is on the page
 
 

@@ -39,7 +39,7 @@ def handed_in(folder: Path, known: Reference) -> HandedIn:
     and of these the newest.
 
     Args:
-        folder: of what was handed in.
+        folder: holds what was handed in.
         known: the assignment.
     """
     found, files, flat = HandedIn({}, {}, []), dict[Path, list[Path]](), list[Path]()

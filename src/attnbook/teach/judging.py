@@ -123,7 +123,7 @@ def _one(value: Any) -> str:
     return "None: does the function return it?" if value is None else f"a {kind(value)}"
 
 
-def pick(seed: int, first: Any, *others: Any) -> Any:
+def constant(seed: int, first: Any, *others: Any) -> Any:
     """A constant that an answer must not hard-code: `first` at seed 0, else one of the others."""
     return others[seed % len(others)] if seed else first
 
@@ -164,7 +164,7 @@ def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) ->
     Args:
         name: its name in the task.
         numbers: the answer, or numbers derived from it.
-        seed: of the check.
+        seed: the check's seed.
         place: the index of the numbers to print; all by default.
     """
     if seed == 0:

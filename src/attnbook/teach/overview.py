@@ -80,7 +80,7 @@ def _for_a_person(
     for task in (task for task in known.tasks if task.reader):
         open_ = [each for each in graded if any(m.points is None for m in _marks([each], task))]
         blank = [
-            each for each in graded if any(m.said == NOT_ANSWERED for m in _marks([each], task))
+            each for each in graded if any(m.message == NOT_ANSWERED for m in _marks([each], task))
         ]
         if open_:
             parts.append(f"<h3>To read: {text(task.title)} ({task.points:g} points)</h3>")
@@ -111,7 +111,7 @@ def _mistakes(judged: Sequence[Graded], known: Reference) -> list[str]:
         for each in judged:
             for mark in _marks([each], task):
                 if mark.points != mark.most:
-                    alike[NUMBER.sub("#", mark.said)].append((each, mark.said))
+                    alike[NUMBER.sub("#", mark.message)].append((each, mark.message))
         if not alike:
             continue
         often = sorted(alike.values(), key=len, reverse=True)

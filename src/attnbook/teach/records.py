@@ -30,7 +30,7 @@ def digest(terms: object, note: str, *paths: Path) -> str:
     Args:
         terms: what holds for all students: the seconds per cell, and what `package` gives.
         note: the note about the choice of the file.
-        paths: of the notebooks.
+        paths: where the notebooks are.
     """
     seen = hashlib.sha256(f"{terms} {note}".encode("utf-8", "surrogateescape"))
     for path in paths:

@@ -50,7 +50,7 @@ class Mark:
     task: str
     points: float | None  # None: a person has to read it
     most: float
-    said: str
+    message: str
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Graded:
         return [said for said in (self.failed, self.refused, open_, self.note) if said]
 
 
-def said(text: str) -> str:
+def short_message(text: str) -> str:
     """A message, shortened and safe to print."""
     return clean(text[:LONGEST]).strip()
 
@@ -154,8 +154,8 @@ def feedback(known: Reference, graded: Graded) -> str:
         parts.append(f"<h2>{text(titles.get(mark.task, mark.task))} ({_points(mark)})</h2>")
         if mark.points is None:
             parts.append(f'<section id="read-{text(mark.task)}"></section>')
-        if mark.said:
-            parts.append(f"<pre>{text(mark.said)}</pre>")
+        if mark.message:
+            parts.append(f"<pre>{text(mark.message)}</pre>")
         if shown := graded.shown.get(mark.task):
             wanted = " open" * (mark.points != mark.most)
             parts.append(f"<details{wanted}><summary>What was handed in</summary>{shown}</details>")

@@ -124,7 +124,7 @@ class Sitting:
         except Exception as error:  # a check met what it did not expect
             said = f"the check could not use your answer: {type(error).__name__}: {error}"
         told = [self.failed[cell] for cell in task.answers if cell in self.failed and not points]
-        return Mark(task.name, points, task.points, report.said("\n".join([*told, said])))
+        return Mark(task.name, points, task.points, report.short_message("\n".join([*told, said])))
 
 
 def _seed() -> None:
@@ -156,8 +156,8 @@ def grade(
         elsewhere = any(not cell.code for each in wrote.values() for cell in each)
         for mark in found:
             if mark.points is None and not wrote[mark.task] and not elsewhere:
-                mark.points, mark.said = 0.0, NOT_ANSWERED
+                mark.points, mark.message = 0.0, NOT_ANSWERED
     except RefusedError as why:
-        refused = report.said(f"{path.name}: {why}")
+        refused = report.short_message(f"{path.name}: {why}")
     took = round(time.perf_counter() - begin, 1)
     return Graded(student, found, refused, [], took, shown=shown)

@@ -153,7 +153,7 @@ class Student:
         nursery: where the process comes from.
         seconds: time limit of a cell or a call.
         until: deadline for all of them, by `time.monotonic`.
-        limits: of its resources.
+        limits: bounds of its resources.
 
     Attributes:
         built: the mechanisms that its walls use.

@@ -43,7 +43,7 @@ def pairs(form: str, n: int, seed: int, *, attracted: bool = False) -> list[Pair
     Args:
         form: one of `FORMS`.
         n: number of pairs.
-        seed: of the random words.
+        seed: decides the random words.
         attracted: whether all other nouns differ from the subject in number; otherwise they agree
             with it.
 

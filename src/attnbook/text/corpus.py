@@ -45,7 +45,7 @@ def windows(stream: Stream, n: int, step: int, *, batch_size: int = 16, seed: in
         n: the model reads the first n tokens of a window and predicts the last n.
         step: the training step; each step draws other windows.
         batch_size: number of windows.
-        seed: of the draw.
+        seed: decides the draw.
 
     Returns:
         tokens `[batch_size n]` and, as targets, the token that follows each of them.

@@ -174,7 +174,7 @@ class Numbers:
             (two digits a little less, since a quarter of them are held out).
         held_out: this many numbers of each length (at most a quarter of them) are kept for testing.
             Training never sees them; the ten numbers of one digit are never held out.
-        seed: of the choice of held-out numbers.
+        seed: decides which numbers are held out.
         extra: further numbers to train on, one sample in 16 (chapter 1: short round numbers with
             a scale word that the training lengths lack).
 

@@ -107,7 +107,7 @@ class Restoration:
         Args:
             step: the training step; each step draws other pieces.
             batch_size: number of pieces.
-            seed: of the draw.
+            seed: decides the draw.
             split: "train" or "validation", as in `attnbook.text.speeches`.
 
         Raises:

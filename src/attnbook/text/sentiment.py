@@ -104,9 +104,9 @@ def epochs(
     padding. The batches of an epoch come in random order; their sizes differ by at most one.
 
     Args:
-        lengths: of the rows, in tokens.
+        lengths: how long the rows are, in tokens.
         batch_size: the largest number of rows in a batch.
-        seed: of the order.
+        seed: decides the order.
 
     Returns:
         A function from the step to the indices of its rows. It depends on the step alone; an epoch

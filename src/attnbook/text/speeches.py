@@ -129,7 +129,7 @@ def windows(split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 
         n: the model reads the first n characters of a window and predicts the last n.
         step: the training step; each step draws other windows.
         batch_size: number of windows.
-        seed: of the draw.
+        seed: decides the draw.
 
     Returns:
         tokens `[batch_size n]` and, as targets, the character that follows each of them.

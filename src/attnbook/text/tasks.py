@@ -13,7 +13,7 @@ def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Seque
 
     Args:
         n: number of letters in a sequence, drawn from an alphabet of 16.
-        seed: of the letters.
+        seed: decides the letters.
         batch: number of sequences.
         distance: 1 to n - 1; the first `distance` letters have no target.
 
@@ -37,7 +37,7 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
 
     Args:
         n: number of tokens in a sequence.
-        seed: of the tokens.
+        seed: decides the tokens.
         batch: number of sequences.
 
     Raises:
@@ -67,7 +67,7 @@ def repetition(
 
     Args:
         n: number of letters in a sequence.
-        seed: of the letters.
+        seed: decides the letters.
         batch: number of sequences.
         ring: number of different letters in a sequence, out of an alphabet of 20, at least 3.
         jump: how often a step after the first round leads somewhere else.

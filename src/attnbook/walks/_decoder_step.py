@@ -41,7 +41,7 @@ def decoder_step(
     attends with the new one. Earlier tokens are the model's own, by greedy decoding.
 
     Args:
-        model: of one layer, with attention; the first numbers of its vectors are shown.
+        model: a model of one layer, with attention; the first numbers of its vectors are shown.
         words: a source sentence, about two to six words.
         step: the output token that is shown, from 1.
         top: number of most likely tokens that are shown.

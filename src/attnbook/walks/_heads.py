@@ -36,8 +36,8 @@ def heads_step(
     """Two heads for one token: its query is split, both attend, W_O mixes their outputs.
 
     Args:
-        attention: of two heads of d_model / 2 numbers, with biases, without positions or norms;
-            the first numbers of its vectors are shown.
+        attention: a layer with two heads of d_model / 2 numbers, with biases, without positions or
+            norms; the first numbers of its vectors are shown.
         x: `[token d_model]` the input.
         tokens: a short text for each vector.
         at: index of the query's token; the `NEAR` tokens around it are shown.

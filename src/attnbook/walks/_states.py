@@ -85,7 +85,7 @@ def exchanged_states(
     everything else stays, including the decoder's initial state.
 
     Args:
-        model: of one layer, with attention.
+        model: a model of one layer, with attention.
         words, twin: source sentences that differ in one word, not the last.
         written: the tokens written so far.
         answers: the right next token of `words` and of `twin`.

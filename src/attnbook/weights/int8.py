@@ -61,7 +61,7 @@ def save_int8(
     """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
 
     Args:
-        path: of the file, in the format safetensors. The matrix X and its scales are called "X" and
+        path: a file in the format safetensors. The matrix X and its scales are called "X" and
             "X.scale". The metadata hold "config" and the tokenizer: "tokens" and "lowercase", or
             "merges" and "special".
         model: is not changed; `load_int8` gives the rounded model.
@@ -91,8 +91,8 @@ def save_int8(
     write_int8(path, model, {**own, **(more or {})})
 
 
-def write_int8(path: str | Path, model: nn.Module, said: Mapping[str, Any]) -> None:
-    """Write a model's matrices in 8 bits and its vectors in 32, with what is `said` of it.
+def write_int8(path: str | Path, model: nn.Module, facts: Mapping[str, Any]) -> None:
+    """Write a model's matrices in 8 bits and its vectors in 32, with `facts` about it.
 
     Raises:
         ValueError: if a weight is not finite.
@@ -107,7 +107,7 @@ def write_int8(path: str | Path, model: nn.Module, said: Mapping[str, Any]) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        for name, value in said.items()
+        for name, value in facts.items()
     }
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, texts)
 
@@ -124,7 +124,7 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
     """Read a model that `save_int8` wrote.
 
     Args:
-        path: of the file.
+        path: where the file is.
         kind: the required class, `Bert` or `TransformerDecoder`.
 
     Returns:

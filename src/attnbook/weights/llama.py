@@ -90,7 +90,7 @@ def load_llama(folder: str | Path, dtype: torch.dtype = torch.float32) -> Transf
         folder: holds `config.json` and `model.safetensors`, or several such files and
             `model.safetensors.index.json`. The tokens are named by `vocab.json`, or "<0>", "<1>",
             ... without such a file. The tokenizer above is SmolLM2's.
-        dtype: of the weights, which are read one by one.
+        dtype: the weights' type; they are read one by one.
 
     Returns:
         The model, in evaluation mode. Rotary positions have no limit: the model also reads a text
@@ -174,7 +174,7 @@ def load_smollm2(dtype: torch.dtype = torch.float32) -> tuple[TransformerDecoder
     8; they are unpacked to `dtype`.
 
     Args:
-        dtype: of the weights, which are unpacked one by one: 538 MB in float32, half in bfloat16.
+        dtype: the weights' type; they are unpacked one by one: 538 MB in float32, half in bfloat16.
 
     Returns:
         The model, in evaluation mode, and the tokenizer. Its context is 8192 tokens; for

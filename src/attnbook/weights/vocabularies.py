@@ -31,7 +31,7 @@ def save_vocabulary(
     """Write a tokenizer's vocabulary.
 
     Args:
-        path: of the file, in the format safetensors: "merges" `[merge 2]`, the ids of two pieces in
+        path: a file in the format safetensors: "merges" `[merge 2]`, the ids of two pieces in
             16 bits, or "tokens" `[byte]`, all tokens in UTF-8, one a line. The metadata hold
             "special" or "lowercase".
         tokenizer: a `BytePair` in its usual order, or a `WordPiece`.

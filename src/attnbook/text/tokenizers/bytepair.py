@@ -167,7 +167,7 @@ class BytePair:
         """Token ids of a text that comes in parts, the same as those of the whole text.
 
         Args:
-            parts: of any sizes, cut anywhere; they are read lazily.
+            parts: parts of any size, cut anywhere; they are read lazily.
             special: as for `encode`.
         """
         for part in whole_words(parts, self._names() if special else ()):
@@ -337,7 +337,7 @@ def stream(path: str | Path, size: int = 1 << 20, special: Iterable[str] = ()) -
     Bytes that are not valid UTF-8 are decoded by `surrogateescape`, as `BytePair.encode` expects.
 
     Args:
-        path: of a UTF-8 file.
+        path: where a UTF-8 file is.
         size: number of characters to read at once.
         special: as for `whole_words`.
     """
@@ -353,7 +353,7 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
     is one word, and one part.
 
     Args:
-        parts: of any sizes.
+        parts: parts of any size.
         special: tokens that are not cut, even if they contain white space.
     """
     check_texts(special=special)

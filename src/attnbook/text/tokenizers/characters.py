@@ -46,7 +46,7 @@ class Characters:
         """Token ids of a text.
 
         Args:
-            text: of any length.
+            text: a text of any length.
             special: whether the special token is recognised in the text.
 
         Raises:

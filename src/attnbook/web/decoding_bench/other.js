@@ -7,7 +7,7 @@ import { button, disable, h, select } from "../shared/ui.js";
 const MOST = 40; // tokens
 const WORDS = "It goes on behind the text above, which stays as it is.";
 
-// Of the pairs of neighbours in a text, the share that are all different.
+// Distinct pairs of neighbours in a text, as a share of all its pairs.
 function distinct(row) {
   const pairs = row.slice(1).map((id, n) => `${row[n]} ${id}`);
   return new Set(pairs).size / pairs.length;

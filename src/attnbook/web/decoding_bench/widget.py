@@ -63,7 +63,7 @@ class DecodingBench(Widget):
         top_k: how many tokens top-k keeps; 0 turns it off.
         top_p: above 0 and at most 1, which turns it off.
         min_p: 0 .. 1; 0 turns it off.
-        seed: of the random numbers.
+        seed: decides the random numbers.
         written: ids of the tokens after the prompt.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.

@@ -9,8 +9,8 @@ export const plainText = (caption) => pieces(caption).filter((_, i) => i % 3 < 2
 // The time to read a caption, in milliseconds.
 export const pause = (caption) => Math.max(2400, 330 * caption.split(/\s+/).length);
 
-// A list item. `partsOf` gives the nodes of a part, `mark` gets those of the word under the pointer, or null; `open` is
-// called when the reader wants the answer to the step's question.
+// A list item. `partsOf` gives the nodes of a part. `mark` gets the nodes that the word under the pointer stands for,
+// or null. `open` is called when the reader wants the answer to the step's question.
 export function makeCaption({ caption, ask }, { partsOf, mark, open }) {
   const answer = h("p", { className: "attn-answer" }, ...pieces(caption).flatMap((piece, i, every) =>
     (i % 3 === 0 ? [piece] : i % 3 === 1 ? [makeNoun(piece, partsOf(every[i + 1]), mark)] : [])));

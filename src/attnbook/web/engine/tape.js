@@ -12,7 +12,7 @@ export function room(size) {
   return data;
 }
 
-// Of a recorded tensor: how the loss changes with it, to be added to.
+// The gradient of a recorded tensor: how the loss changes with it. Each use adds to it.
 export const gradient = (x) => (x.grad ??= room(x.data.length));
 
 // What a function gives, with what it does on the way back: it is called with the tensor's gradient.

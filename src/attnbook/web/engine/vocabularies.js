@@ -55,7 +55,7 @@ function openWordPiece(data, lowercase) {
   const ask = remembered((word) => pieces(word, ids) ?? unknown);
   const encode = (text) => wordsOf(text, lowercase).flatMap(ask);
 
-  // Of each piece that is found: the word, what was found before, what was tried, the longest first, and what is left.
+  // For each piece that is found: the word, what was found before, what was tried, the longest first, and what is left.
   function steps(text) {
     return wordsOf(text, lowercase).flatMap((word, w) => {
       const letters = Array.from(word), told = [], before = [];

@@ -26,7 +26,7 @@ export function span(runs) {
 export const atCost = (runs, operations) => runs.map((run) => ({ run, ...lossAt(run, operations) }))
   .filter(({ mean }) => Number.isFinite(mean)).sort((a, b) => a.run.sizes.body - b.run.sizes.body);
 
-// Of each size the run with the lowest mean: a size is judged by its best rate.
+// The run with the lowest mean of each size: a size is judged by its best rate.
 export const bestOfSizes = (points) => points.filter(({ run: { sizes: { body } }, mean }) =>
   points.every((other) => other.run.sizes.body !== body || other.mean >= mean));
 

@@ -50,7 +50,7 @@ function cleanSeed(given) {
 const content = (run) => JSON.stringify([settled(run.settings), run.settings.text ?? null, bare(run).seeds]);
 export const same = (one, other) => content(one) === content(other);
 
-// As the text of a file and back; `parse` throws a sentence.
+// Runs as the text of a file, and back; `parse` throws an error that says in a sentence what is wrong.
 export const written = (runs) => JSON.stringify({ laboratory: 1, runs: runs.map(bare) });
 export function parse(text) {
   let given;
@@ -68,7 +68,7 @@ export function parse(text) {
   return runs;
 }
 
-// As letters of a link and back: a text in base 64.
+// Runs as letters of a link, and back: a text in base 64.
 export function packed(runs) {
   const bytes = new TextEncoder().encode(written(runs));
   let letters = "";
@@ -98,7 +98,7 @@ export class Shelf {
       const { last, runs } = JSON.parse(this.storage.getItem(this.key)) ?? {};
       const all = (Array.isArray(runs) ? runs : []).map((given) => ({ given, run: cleaned(given) }));
       const fit = ({ run }) => run?.number && run.id, found = all.filter(fit).map(({ run }) => run);
-      // Those of another edition of the page stay.
+      // Runs that another edition of the page stored stay there.
       const rest = all.filter((each) => !fit(each)).map(({ given }) => given);
       const most = Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number));
       return { last: most, runs: found, rest };

@@ -7,7 +7,7 @@ import { average, ENOUGH, lastStep, range, rightOf, verdict } from "./verdict.js
 
 const GOOD = 0.95;
 
-// Of the tests that all seeds have made, by step: mean, least and largest of what `get` gives.
+// Mean, least and largest of what `get` gives, at each step that all seeds have tested.
 export function band(seeds, get) {
   const count = Math.min(...seeds.map(({ tests }) => tests.length));
   return Array.from({ length: Number.isFinite(count) ? count : 0 }, (_, n) => {

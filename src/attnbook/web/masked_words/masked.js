@@ -14,7 +14,7 @@ export function stillHidden(masks, before, after) {
   });
 }
 
-// Of each hidden piece: its place, the token that stood there, a name ("men"; "men (2)" for another "men"), the
+// For each hidden piece: its place, the token that stood there, a name ("men"; "men (2)" for another "men"), the
 // probability of every token at temperature t, the hidden one's own and its rank. Python stores the same, but for p.
 export function distributions({ row, places, logits }, ids, t) {
   const size = logits.shape[1];

@@ -41,8 +41,8 @@ export function outlook({ places }, names, at, filters, seed) {
   return { at, size: order.length, best, stages, count, mass, number, drawn: { rank, ...token(rank), ...span } };
 }
 
-// Of each token but the first: its probability, in bits how surprising it is, -log2 p, and what the model would rather
-// have had there; at temperature 1, nothing cut.
+// For each token but the first: its probability, its surprise in bits, -log2 p, and the token that the model would
+// rather have had; at temperature 1, nothing cut.
 export function surprises({ ids, places }) {
   return ids.slice(1).map((id, n) => {
     const place = places[n];

@@ -46,8 +46,9 @@ class Playground(ModelWidget):
         top_k: how many tokens top-k keeps; 0 turns it off.
         top_p: above 0 and at most 1, which turns it off.
         min_p: 0 .. 1; 0 turns it off.
-        seed: of the random numbers, which are counted from the beginning of the text, its prompt
-            included; `sample(..., seed=[seed])`, which counts from its first token, draws others.
+        seed: decides the random numbers, which are counted from the beginning of the text, its
+            prompt included; `sample(..., seed=[seed])`, which counts from its first token, draws
+            others.
         written: ids of the generated tokens.
         place: the token that is shown, from 1; -1: the next one.
         head: the opened head, counted through all layers from 0; -1: none.
@@ -250,23 +251,23 @@ class Playground(ModelWidget):
 
 
 def checkpoint_files(
-    whole: Path, others: Iterable[str | Path] | None = None
+    trained: Path, others: Iterable[str | Path] | None = None
 ) -> list[tuple[int, Path]]:
-    """Steps of training and file of each checkpoint of a model, in this order, `whole` last.
+    """Steps of training and file of each checkpoint of a model, in this order, `trained` last.
 
     Args:
-        whole: the file of the trained model.
-        others: files, or names in the folder of `whole`. None: those whose name is that of `whole`
-            with `_step_` and a number.
+        trained: the file of the trained model.
+        others: files, or names in the folder of `trained`. None: those whose name is that of
+            `trained` with `_step_` and a number.
     """
     if others is None:
-        others = whole.parent.glob(f"{whole.stem}_step_*.safetensors")
-    paths = [whole.parent / f"{x}.safetensors" if isinstance(x, str) else x for x in others]
+        others = trained.parent.glob(f"{trained.stem}_step_*.safetensors")
+    paths = [trained.parent / f"{x}.safetensors" if isinstance(x, str) else x for x in others]
     try:
         early = sorted((metadata(path)["step"], path) for path in paths)
     except (ValueError, KeyError) as error:
         raise WidgetError(f"checkpoints must be files that say their step: {error}") from None
-    return [*early, (metadata(whole).get("steps", 0), whole)]
+    return [*early, (metadata(trained).get("steps", 0), trained)]
 
 
 def window_start(n: int, most: int) -> int:

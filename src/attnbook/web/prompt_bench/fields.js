@@ -13,7 +13,7 @@ function field(name, change) {
     oninput: () => change({ [name]: name === "candidates" ? lines(area.value) : whole(area.value) }) });
   return { node: h("label", { className: "attn-ask" }, h("span", {}, label), area), area };
 }
-// A half of a character, which a text field can hold, is none of a text.
+// A text field can hold half of a character; U+FFFD replaces it.
 export const whole = (text) => text.replace(/\p{Surrogate}/gu, "\uFFFD");
 
 export function makeFields(change, { template }) {

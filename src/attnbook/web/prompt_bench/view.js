@@ -3,7 +3,7 @@ import { shares } from "./prompt.js";
 import { format, fullBar, share, visible } from "../shared/math.js";
 import { h, token } from "../shared/ui.js";
 
-// The prompt as it is sent; special tokens look like none of the text.
+// The prompt as it is sent; special tokens look unlike the text.
 export function makeSent(special) {
   const known = new Set(special), title = h("p", { className: "attn-legend" });
   const look = { className: "attn-sent", role: "group", tabIndex: 0, "aria-label": "The prompt, token by token" };

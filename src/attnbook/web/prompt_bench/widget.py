@@ -77,7 +77,7 @@ class PromptBench(Widget):
         shown: which of them is shown first.
         steps: number of tokens that the model writes after each preset, greedily, to be stored.
         temperature: what the model writes with; 0 is greedy.
-        seed: of the random numbers.
+        seed: decides the random numbers.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 

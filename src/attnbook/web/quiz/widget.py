@@ -162,7 +162,7 @@ def which_wrote(
         pairs: for each question, the texts of the first and of the second setting.
         why: for each pair, a fact about each text that gives it away, as its share of repetitions.
         prompts: the prompt of each pair; optional.
-        seed: of the order of the two texts.
+        seed: decides the order of the two texts.
 
     Raises:
         ValueError: if the number of facts or prompts differs from that of pairs.

@@ -20,7 +20,7 @@ function pagesRead() {
   return Array.isArray(names) ? Object.keys(PAGES).filter((name) => names.includes(name)) : [];
 }
 
-// Of the questions as they are now; a quiz whose questions changed has forgotten its answers.
+// How many of the page's questions are answered. A quiz whose questions have changed counts as unanswered.
 function answeredOn(page) {
   let answered = 0, asked = 0;
   for (const [quiz, [count, content]] of Object.entries(PAGES[page])) {

@@ -45,7 +45,7 @@ class TokenizerBench(Widget):
         apart: whether words are kept apart in learning.
         merges: how many merges have been made, 0 to 1,000.
         word: which word is cut step by step, from 0, counted by white space.
-        step: of the cut, from 0.
+        step: which step of the cut is shown, from 0.
         unfolded: whether the code is open.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.

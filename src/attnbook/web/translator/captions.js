@@ -8,7 +8,7 @@ export const stagesOf = (kind) => ["query", "scores", "weights", "mean", ...(sev
 const quoted = (word) => (word === "</s>" ? "the end" : `“${word}”`);
 export const round = (x) => x.toFixed(2).replace("-", "−");
 
-// Who asks, what the query meets, and how the next word comes of what was found: in a Transformer, and with GRUs.
+// What asks, what the query is compared with, and how the context gives the next word: in a Transformer, with GRUs.
 function inTransformer({ steps, block, looked }, at, head) {
   const last = block + 1 === looked.cross.length, chance = round(Math.max(...softmax(steps[at].logits)));
   const asks = at ? `${quoted(steps[at - 1].word)} is written, and self-attention has mixed it with what stands before`
@@ -36,7 +36,7 @@ function withGru({ kind, steps }, at, head) {
   };
 }
 
-// Of the word `at`, the head l.
+// The captions of head l at the word `at`.
 export function captions(told, at, l) {
   const { kind, steps, words, looked } = told, { heads } = steps[at], { scores, weights } = heads[l];
   const [best] = largest(weights, 1), top = `“${words[best]}”`;

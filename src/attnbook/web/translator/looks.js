@@ -1,6 +1,6 @@
 // Which attention of a model is drawn, and what its rows and columns are. No DOM.
 
-// Of a Transformer, by `attention`: of which part, in which block. A place in `parts` for each block.
+// A Transformer's attentions: which part and which block each number stands for. `parts` has a place for each block.
 const PARTS = ["cross", "encoder", "decoder"];
 export const BLOCKS = 2;
 const LONGEST = 32; // words of a translation, with its end

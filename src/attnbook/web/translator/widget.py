@@ -47,7 +47,7 @@ class Translator(Widget):
         number: what is translated first, 0 to 999,999,999,999.
         stage: 0: the walk is closed; from 1 on: the step at which it is open.
         at: which German word the walk is about, from 0; -1: the first one until the reader chooses.
-        which: of which model the walk is, from 0; one without attention has none.
+        which: the model that the walk shows, from 0; one without attention has none.
         head: which head the walk shows, from 0.
         guess: whether the share of right translations of a length, beside a model's answer, is
             hidden until the reader has seen a number of that length.
