@@ -36,8 +36,8 @@ ELSEWHERE = {
         "experiments/last_norm.csv": "5.1",
     },
     "07_what_it_buys": {
-        "vaswani2017 and alrfou2019": "24.6 25.16 1.18 23.7 25.3",
-        "arithmetic": "0.35 0.18 0.125 0.50 16.8",
+        "vaswani2017 and alrfou2019": "24.6 25.16 1.18 25.3",
+        "arithmetic": "0.18 0.125 0.50 16.8",
         "experiments/language_rates.csv": "2.51 2.23",
     },
     "08_bert": {
