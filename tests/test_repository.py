@@ -28,6 +28,15 @@ MACHINE = re.compile("|".join([*map(re.escape, HOSTS), *(r"(?<![\w.~-])" + f for
 PYTORCH = "download." + "pytorch.org"
 
 
+def test_each_widget_has_its_own_test_in_a_browser():
+    folders = [path.parent.name for path in (ROOT / "src/attnbook/web").glob("*/widget.js")]
+    assert len(folders) > 20
+    for folder in folders:
+        test = ROOT / "tests/browser" / f"test_widgets_{folder}.py"
+        widget = folder.title().replace("_", "")
+        assert test.is_file() and widget in test.read_text("utf-8"), folder
+
+
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Lines from a function's first statement to its last, without signature and docstring."""
     body = function.body if ast.get_docstring(function) is None else function.body[1:]

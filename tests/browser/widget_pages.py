@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from attnbook.web import format_number
 from attnbook.web.rotary_dial.widget import positioned
@@ -341,3 +341,30 @@ def visible(token: str) -> str:
 def exact(x: float) -> float:
     """The temperature of a place of the slider."""
     return float(f"{0.05 * (20 / 0.05) ** x:.3g}")
+
+
+def readouts(widget: Locator) -> list[str]:
+    """The texts of a widget's readouts, once they are drawn."""
+    settle(widget.page)
+    return widget.locator(".attn-readout").all_text_contents()
+
+
+def slider(widget: Locator, name: str) -> Locator:
+    return widget.get_by_role("slider", name=name, exact=True)
+
+
+def box_of(place: Locator) -> FloatRect:
+    """Where an element is in the window, scrolled into view."""
+    place.scroll_into_view_if_needed()
+    box = place.bounding_box()
+    assert box
+    return box
+
+
+def drag_along(page: Page, *points: tuple[float, float]) -> None:
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point, steps=3)
+    page.mouse.up()
+    settle(page)
