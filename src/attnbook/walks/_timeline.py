@@ -30,6 +30,22 @@ from attnbook.web import Drawing, Step
 SHOWN, TOWER = 4, 3  # numbers of a vector, side by side, and of a key or a value
 
 
+def _strip(name: str, vector: Tensor, role: str = "state") -> Part:
+    return row(cells(vector[:SHOWN], role, name=name, digits=2, width=36), "…", gap=4)
+
+
+def _number(x: Tensor, name: str, values: Tensor) -> Part:
+    known = values[values.isfinite()]
+    span = (min(0.0, float(known.min())), max(float(known.abs().max()), 1e-6))
+    return cells([x], "weight", name=name, digits=2, span=span, width=38)
+
+
+def _towers(name: str, table: Tensor, role: str) -> list[Part]:
+    high = float(table[:, :TOWER].abs().max())
+    look = {"down": True, "span": (-high, high), "width": 24, "height": 9}
+    return [cells(x[:TOWER], role, name=name, **look) for x in table]
+
+
 def timeline(
     model: Transformer,
     source: str,
@@ -88,24 +104,11 @@ def timeline(
     def got(path: str) -> Tensor:
         return seen[path][0][0][0, place]
 
-    def strip(name: str, vector: Tensor, role: str = "state") -> Part:
-        return row(cells(vector[:SHOWN], role, name=name, digits=2, width=36), "…", gap=4)
-
     def boxes(tokens: list[str], name: str, role: str = "") -> list[Part]:
         return [
             box(each, "state" if name == "target" and n == place else role, name=name, size=SMALL)
             for n, each in enumerate(tokens)
         ]
-
-    def number(x: Tensor, name: str, values: Tensor) -> Part:
-        known = values[values.isfinite()]
-        span = (min(0.0, float(known.min())), max(float(known.abs().max()), 1e-6))
-        return cells([x], "weight", name=name, digits=2, span=span, width=38)
-
-    def towers(name: str, table: Tensor, role: str) -> list[Part]:
-        high = float(table[:, :TOWER].abs().max())
-        look = {"down": True, "span": (-high, high), "width": 24, "height": 9}
-        return [cells(x[:TOWER], role, name=name, **look) for x in table]
 
     links: list[Arrow] = []
     weights: dict[str, Tensor] = {}
@@ -133,23 +136,25 @@ def timeline(
         )
         asked = [
             column(text(word, size=SMALL, name=f"{kind}-words"), key, gap=3)
-            for word, key in zip(seen_words, towers(f"{kind}-keys", k[0, head], "key"), strict=True)
+            for word, key in zip(
+                seen_words, _towers(f"{kind}-keys", k[0, head], "key"), strict=True
+            )
         ]
         return [
-            ["query", strip(f"{kind}-query", q[0, head, place], "query")],
+            ["query", _strip(f"{kind}-query", q[0, head, place], "query")],
             space(14),
             grid(
                 [
                     asked,
-                    [number(x, f"{kind}-scores", e) for x in e],
-                    [number(x, f"{kind}-weights", a) for x in a],
-                    towers(f"{kind}-values", v[0, head], "value"),
+                    [_number(x, f"{kind}-scores", e) for x in e],
+                    [_number(x, f"{kind}-weights", a) for x in a],
+                    _towers(f"{kind}-values", v[0, head], "value"),
                 ],
                 gap=(4, 20),
             ),
             space(14),
-            [f"head {head + 1}", strip(f"{kind}-mixed", mixed, "value")],
-            ["update", strip(f"{kind}-out", gave(f"{block}.{path}.out"))],
+            [f"head {head + 1}", _strip(f"{kind}-mixed", mixed, "value")],
+            ["update", _strip(f"{kind}-out", gave(f"{block}.{path}.out"))],
         ]
 
     blocks = [f"{stack}.blocks.{n}" for n in range(config.n_layers)]
@@ -168,7 +173,7 @@ def timeline(
         [
             text("English", size=SMALL, beside="source"),
             row(*boxes(words, "source"), gap=4),
-            row(*towers("memory", memory, "key"), gap=14),
+            row(*_towers("memory", memory, "key"), gap=14),
             space(6),
             text("German so far, and what follows", size=SMALL, beside="target"),
             grid(
@@ -176,20 +181,20 @@ def timeline(
                 gap=(4, 4),
             ),
             space(10),
-            [f"“{said[place]}”", strip("token", token)],
-            [f"+ place {place}", strip("position", summed - token)],
-            ["state", strip("state", summed)],
-            *([[f"after block {layer}", strip("before", depth[layer])]] if layer else []),
+            [f"“{said[place]}”", _strip("token", token)],
+            [f"+ place {place}", _strip("position", summed - token)],
+            ["state", _strip("state", summed)],
+            *([[f"after block {layer}", _strip("before", depth[layer])]] if layer else []),
             space(10),
             *look("own", "attention", start, said),
-            ["sum", strip("own-sum", got(f"{block}.cross_norm"))],
+            ["sum", _strip("own-sum", got(f"{block}.cross_norm"))],
             space(10),
             *look("cross", "cross", "own-sum", words),
-            ["sum", strip("cross-sum", got(f"{block}.feed_forward_norm"))],
+            ["sum", _strip("cross-sum", got(f"{block}.feed_forward_norm"))],
             space(10),
-            ["hidden", strip("hidden", hidden, "")],
-            ["update", strip("fed", gave(f"{block}.feed_forward"))],
-            ["sum", strip("after", depth[layer + 1])],
+            ["hidden", _strip("hidden", hidden, "")],
+            ["update", _strip("fed", gave(f"{block}.feed_forward"))],
+            ["sum", _strip("after", depth[layer + 1])],
             space(10),
             grid(
                 [
@@ -200,7 +205,7 @@ def timeline(
                 gap=(10, 5),
             ),
             space(10),
-            ["last norm", strip("last", gave(f"{stack}.norm"))],
+            ["last norm", _strip("last", gave(f"{stack}.norm"))],
             space(6),
             grid(
                 [
