@@ -24,7 +24,6 @@ ELSEWHERE = {
         "the widget of temperatures": "0.999",
     },
     "03_self_attention": {
-        "times of our run, one by the other": "1.9",
         "what the map leaves empty": "0.005",
         "rows of the first walk, rounded otherwise": "0.10 0.107",
         "the drawn bars of three runs": "0.80",
