@@ -30,6 +30,7 @@ MENDED = {
     'role="doc-biblioentry"': 'role="listitem"',
 }
 
+HERO = '<div class="hero '  # of the first page alone
 TOGGLE = '<summary><span class="toctree-toggle"'
 
 # Names and punctuation need no colour of their own: without a span each, a chapter's page
@@ -123,6 +124,8 @@ def finish(app: Sphinx) -> None:
         for kept in ("mode", "theme"):
             old, new = (f"dataset.{kept} = {each}" for each in STORAGE)
             fixed = fixed.replace(old, new)
+        if HERO in fixed:
+            fixed = fixed.replace("<body ", '<body class="with-hero" ', 1)
         fixed = fixed.replace(TOGGLE, TOGGLE.replace("<summary", '<summary aria-label="Its pages"'))
         if fixed != text:
             page.write_text(fixed, encoding="utf-8")

@@ -1,5 +1,5 @@
 // What a kernel, or the model itself where the page has loaded it, says of places of DecodingBench that are not stored.
-import { told } from "./tree.js";
+import { exactly, told } from "./tree.js";
 
 const PATIENCE = 4000, MOST = 40; // ms until a kernel is missed; answers that are kept
 
@@ -47,7 +47,7 @@ export class Answers {
   async compute(path, ids) {
     const found = await this.language.next([...ids, ...path]);
     if (ids !== this.ids) return; // another text was begun meanwhile
-    if (found) this.keep({ path, exact: true, ids: found.order, scores: found.logp });
+    if (found) this.keep(exactly(path, found));
     else this.waiting.delete(path.join()); // a newer question came; this one may be asked again
   }
 

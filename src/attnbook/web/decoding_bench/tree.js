@@ -62,11 +62,20 @@ export function told(path, logp) {
   return { path, exact: true, ids: order, scores: Float64Array.from(order, (id) => logp[id]) };
 }
 
+// The same, as the model in the page tells it, which has summed it up already.
+export const exactly = (path, { order, logp, bits }) =>
+  ({ path, exact: true, ids: order, scores: logp, model: { sum: Math.exp(-logp[0]), bits } });
+
 // The entropy in bits of the first n of widths exp((z - the highest) / t) that have `whole` together.
 function spread(widths, whole, z, n, t) {
   let mean = 0;
   for (let i = 0; i < n; i++) mean += widths[i] && widths[i] * (z[0] - z[i]);
   return t > 0 ? Math.max(0, (Math.log(whole) + mean / whole / t) / Math.LN2) : 0;
+}
+// What the model itself says: the sum of widths, and the entropy. Widths are not kept, as 40 places would take 30 MB.
+function summed(z) {
+  const { widths, sum } = leave(z, { temperature: 1, topK: 0, topP: 1, minP: 0 });
+  return { sum, bits: spread(widths, sum, z, z.length, 1) };
 }
 
 // What the page shows of a place: the likeliest tokens with P of the model, p at the temperature and q, what they are
@@ -74,13 +83,12 @@ function spread(widths, whole, z, n, t) {
 // token that it falls on: without an id, if that token is not among the stored ones.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
   const z = scores(place, sizes), size = z.length, number = uniform(seed, at);
-  const model = (place.model ??= leave(z, { temperature: 1, topK: 0, topP: 1, minP: 0 }));
+  const model = (place.model ??= summed(z));
   const left = leave(z, { temperature, topK, topP, minP }), { widths, ends, sum, stages, count, mass } = left;
   const { rank, ...span } = fall(left, number), whole = ends[count - 1];
-  const token = (n) => ({ which: place.ids[n], model: model.widths[n] / model.sum, p: widths[n] / sum,
+  const token = (n) => ({ which: place.ids[n], model: Math.exp(z[n] - z[0]) / model.sum, p: widths[n] / sum,
     q: n < count ? widths[n] / whole : 0 });
-  const bits = [(place.bits ??= spread(model.widths, model.sum, z, size, 1)),
-    spread(widths, whole, z, count, temperature)];
+  const bits = [model.bits, spread(widths, whole, z, count, temperature)];
   const known = place.exact ? size : sizes.keep;
   const even = temperature === 0 || temperature === 1, beyond = count > known && count < size;
   const near = { // what is not exact

@@ -1,6 +1,6 @@
 // The bars of DecodingBench: of each likely token what the model says, and what it is drawn with.
 import { fullBar, grouped, share, visible } from "../shared/math.js";
-import { h, token } from "../shared/ui.js";
+import { h, token, write } from "../shared/ui.js";
 
 // `take` is told the id of a token that was pressed.
 export function makeLines(take) {
@@ -9,14 +9,14 @@ export function makeLines(take) {
   const list = h("ul", { className: "attn-could", role: "list" }), scale = h("p", { className: "attn-note" });
   const node = h("div", {}, head, list, scale), lines = [];
   const line = () => {
-    const name = h("span", { className: "attn-label" }), bar = h("i", { className: "attn-fill" });
+    const word = token(""), name = h("span", { className: "attn-label" }, word), bar = h("i", { className: "attn-fill" });
     const grown = h("i", { className: "attn-grown" }), mark = h("i", { className: "attn-said" });
     const before = h("b"), after = h("b"), hidden = (words) => h("span", { className: "attn-heard" }, words);
     const looks = h("span", { className: "attn-heard" });
     const button = h("button", { type: "button", className: "attn-take attn-line", onclick: () => take(made.which) },
       name, h("span", { className: "attn-track", "aria-hidden": "true" }, grown, bar, mark), hidden(" model "), before,
       hidden(", drawn "), after, looks);
-    const made = { node: h("li", {}, button), name, bar, grown, mark, before, after, looks };
+    const made = { node: h("li", {}, button), word, bar, grown, mark, before, after, looks };
     return made;
   };
   const others = h("li", { className: "attn-others attn-line" }, h("span"), h("span"), h("b"), h("b"));
@@ -29,29 +29,29 @@ export function makeLines(take) {
     rows.forEach(({ which, name, model, p, q }, n) => {
       const made = lines[n], cut = q === 0, hit = which === drawn.which, ends = stored && !stored.has(which);
       made.which = which;
-      made.name.replaceChildren(token(visible(name)));
+      write(made.word, visible(name));
       made.bar.style.width = `${(100 * p) / full}%`;
       made.grown.style.width = `${(100 * q) / full}%`;
       made.mark.style.left = `${(100 * model) / full}%`;
-      made.before.textContent = share(model);
-      made.after.textContent = cut ? "–" : share(q);
+      write(made.before, share(model));
+      write(made.after, cut ? "–" : share(q));
       const looks = [cut && "attn-cut", hit && "attn-drawn", ends && "attn-unstored"];
       made.node.className = looks.filter(Boolean).join(" ");
-      made.looks.textContent = (cut ? ", cut" : "") + (hit ? ", the number falls on it" : "")
-        + (ends ? ", what follows is not stored" : "");
+      write(made.looks, (cut ? ", cut" : "") + (hit ? ", the number falls on it" : "")
+        + (ends ? ", what follows is not stored" : ""));
     });
     const sum = (key) => rows.reduce((rest, row) => rest - row[key], 1), kept = Math.max(0, left - rows.length);
     const about = near.count ? "about " : "", all = kept === size - rows.length;
     const cells = [`${grouped(size - rows.length)} others`,
       all ? "all left" : `${kept ? about : ""}${grouped(kept)} left`, share(Math.max(0, sum("model"))),
       kept ? share(Math.max(0, sum("q"))) : "–"];
-    cells.forEach((words, n) => (others.children[n].textContent = words));
+    cells.forEach((words, n) => write(others.children[n], words));
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     list.classList.toggle("attn-some", stored !== null);
-    scale.textContent = `A full bar is ${full}. The line marks the model's share; the full colour is the share at `
+    write(scale, `A full bar is ${full}. The line marks the model's share; the full colour is the share at `
       + `this temperature${mass < 0.9995 ? ", the faint one what those left gain" : ""}.`
-      + (stored ? " ▸: what follows is stored." : "");
+      + (stored ? " ▸: what follows is stored." : ""));
   }
   return { node, draw };
 }

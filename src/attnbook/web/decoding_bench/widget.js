@@ -10,9 +10,10 @@ import { format, grouped, share, toSlider, visible, within } from "../shared/mat
 import { makeFilters } from "../playground/filters.js";
 import { stepOf } from "../playground/row.js";
 import { makeDraw, makeText } from "../playground/view.js";
-import { button, disable, h, keepFocus, live, onceAFrame, put, stateControls, token } from "../shared/ui.js";
+import { button, disable, h, keepFocus, live, onceAFrame, oneAFrame, put, stateControls, token } from "../shared/ui.js";
 
 const FILTERS = ["temperature", "top_k", "top_p", "min_p"];
+const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a method leaves of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
 const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places. The ${keep} likeliest`
@@ -61,14 +62,18 @@ class DecodingBench {
       button("Draw again", () => { put(model, { seed: (model.get("seed") + 1) % 1e6 }); this.say(true); })));
     this.fellLine = this.fell.node.querySelector(".attn-fell");
     this.readout = h("p", { className: "attn-readout" });
+    this.parts = [(view) => this.bars.draw(view, view.stored), (view) => this.drawFall(view), () => this.drawFilters()];
+    const alone = (part) => () => keepFocus(this.root, () => this.drawParts([part]), this.back);
+    this.inParts = oneAFrame(this.parts.map(alone), PAUSE);
     this.panel = h("div", { className: "attn-beyond" });
     this.heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   }
 
   layOut(title) {
     const ways = { className: "attn-row attn-methods", role: "group", "aria-label": "Method" };
-    this.shown = h("div", {}, h("div", ways, ...this.ways), ...Object.values(this.filters).map(({ node }) => node),
-      this.readout, this.bars.node, this.fell.node);
+    const filters = Object.values(this.filters).map(({ node }) => node);
+    this.shown = h("div", { className: "attn-shown" }, h("div", ways, ...this.ways), ...filters, this.readout,
+      this.bars.node, this.fell.node);
     return h("div", {
       className: "attn attn-playground attn-bench", role: "group", "aria-label": title || "Decoding bench",
     }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), h("p", { className: "attn-lead" }, LEAD),
@@ -163,40 +168,52 @@ class DecodingBench {
     return this.names[id] ?? `token ${id}`;
   }
   draw() {
+    const { writer } = this;
+    if (writer.waits) return this.answers.ask(this.path);
+    const place = !this.over && this.placeOf(this.path);
+    this.view = place ? this.viewOf(place) : null;
+    this.drawText();
+    this.shown.hidden = !this.view;
+    this.panel.hidden = Boolean(this.view);
+    this.panel.replaceChildren(...(this.view ? [] : this.panelLines()));
+    if (this.view && writer.busy) this.inParts();
+    else this.drawParts();
+    this.own?.draw(writer.busy);
+    this.other?.draw();
+    writer.goOn();
+  }
+  viewOf(place) {
+    const { model, path } = this, [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
+    const view = prospect(place, this.sizes, { temperature, topK, topP, minP }, model.get("seed"), path.length);
+    for (const each of [...view.best, view.drawn]) {
+      each.name = each.which === undefined ? "one of the others" : this.nameOf(each.which);
+    }
+    return { ...view, stored: place.exact || this.answers.language ? null : new Set(branches(this.tree, path)) };
+  }
+  drawText() {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
-    if (this.writer.waits) return this.answers.ask(path);
-    const place = !this.over && this.placeOf(path);
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
     for (const node of [this.back, this.anew]) disable(node, !path.length);
-    this.shown.hidden = !place;
-    this.panel.hidden = Boolean(place);
-    if (place) this.drawPlace(place);
-    else this.view = null;
-    this.panel.replaceChildren(...(place ? [] : this.panelLines()));
-    this.own?.draw(this.writer.busy);
-    this.other?.draw();
-    this.writer.goOn();
   }
-  drawPlace(place) {
-    const { model, path } = this, [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
-    const view = prospect(place, this.sizes, { temperature, topK, topP, minP }, model.get("seed"), path.length);
-    this.view = view;
-    for (const each of [...view.best, view.drawn]) {
-      each.name = each.which === undefined ? "one of the others" : this.nameOf(each.which);
-    }
-    this.bars.draw(view, place.exact || this.answers.language ? null : new Set(branches(this.tree, path)));
+  // What is shown of the place. While the model writes, what stands below moves down at most, and not with every token.
+  drawParts(parts = this.parts) {
+    const { writer, shown, root, view } = this;
+    root.classList.toggle("attn-writing", writer.busy);
+    shown.style.minHeight = writer.busy ? `${shown.offsetHeight}px` : "";
+    if (view) parts.forEach((draw) => draw(view));
+  }
+  drawFall(view) {
     this.fell.draw(view);
     disable(this.take, view.drawn.which === undefined);
     if (view.drawn.which === undefined) this.drawUnknown(view);
-    this.ways.forEach((way, n) =>
-      way.setAttribute("aria-pressed", FILTERS.every((name) => this.methods[n][name] === model.get(name))));
-    this.drawFilters(temperature, topK, topP, minP);
     this.readout.replaceChildren(...leftLine(view));
   }
-  drawFilters(temperature, topK, topP, minP) {
-    const { filters } = this;
+  drawFilters() {
+    const { filters, model } = this, [temperature, topK, topP, minP] = FILTERS.map((name) => model.get(name));
+    this.ways.forEach((way, n) =>
+      way.setAttribute("aria-pressed", FILTERS.every((name) => this.methods[n][name] === model.get(name))));
     filters.temperature.set(temperature ? toSlider(temperature) : 0, temperature ? format(temperature, 2) : "0");
     filters.top_k.set(stepOf(topK), topK ? String(topK) : "all");
     filters.top_p.set(topP, topP < 1 ? format(topP, 2) : "all");

@@ -30,7 +30,7 @@ export class Writer {
     if (!this.busy) return;
     const { bench } = this, which = bench.view?.drawn.which;
     if (bench.over) return this.halt();
-    if (which === undefined) return; // it has been asked for
+    if (which === undefined) return bench.answers.ask(bench.path);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       bench.model.set("written", [...bench.path, which]);

@@ -21,11 +21,14 @@ export function ranked(logits) {
   return order;
 }
 
-// log softmax of scores in falling order, the ids in this order, and the logarithm `whole` that was taken away.
+// log softmax of scores in falling order, the ids in this order, the logarithm `whole` that was taken away, and the
+// entropy in bits.
 export function inOrder(logits) {
   const order = ranked(logits), most = logits[order[0]];
   const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
-  return { order, logp: Float64Array.from(order, (id) => logits[id] - most - sum), whole: most + sum };
+  const logp = Float64Array.from(order, (id) => logits[id] - most - sum);
+  const nats = logp.reduce((all, z) => (z === -Infinity ? all : all - Math.exp(z) * z), 0);
+  return { order, logp, whole: most + sum, bits: Math.max(0, nats / Math.LN2) };
 }
 
 // What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums

@@ -1,5 +1,5 @@
 // The panel of a widget that runs the published model: a button that loads it, how much has come, what went wrong.
-import { button, h } from "./ui.js";
+import { button, h, write } from "./ui.js";
 
 const megabytes = (bytes) => `${Math.round(bytes / 1e6)} MB`;
 
@@ -30,10 +30,10 @@ export function makeLoader({ site, language, offers, runs }) {
     row.hidden = stage === "none" || stage === "ready";
     load.hidden = stage === "loading";
     const ask = kept ? "Start the model" : `Load the model (${size}, once)`;
-    load.textContent = stage === "failed" ? "Go on loading" : ask;
+    write(load, stage === "failed" ? "Go on loading" : ask);
     bar.hidden = stage !== "loading";
     if (stage === "loading") Object.assign(bar, { max: site.bytes, value: language.came });
-    words.textContent = why || said(language, size);
+    write(words, why || said(language, size));
     return stage;
   }
   // Asks the browser whether it has the file; `changed` is called if so.

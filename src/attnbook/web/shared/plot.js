@@ -1,6 +1,6 @@
 // Parts of a widget on the page: sliders with their value, curves with their axis, dots, following a pointer.
 import { within } from "./math.js";
-import { h, svg } from "./ui.js";
+import { h, svg, write } from "./ui.js";
 
 // `set` moves it, writes the value beside it and says it.
 export function slider(label, range, oninput) {
@@ -9,7 +9,7 @@ export function slider(label, range, oninput) {
   const node = h("div", { className: "attn-slider" }, h("label", {}, h("span", {}, label), input), value);
   const set = (at, text, spoken = text) => {
     input.value = at;
-    value.textContent = text;
+    write(value, text);
     input.setAttribute("aria-valuetext", spoken);
   };
   return { node, set };

@@ -11,33 +11,43 @@ export function offered() {
   return told ? JSON.parse(told.textContent) : undefined;
 }
 
-async function sumOf(buffer) {
-  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", buffer));
+async function sumOf(part) {
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", part));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
-// The bytes behind an address; `came` is told how many have come with each piece.
-async function download(address, came) {
-  const response = await fetch(address, { cache: "no-store" }); // this cache has no room for it twice
-  if (!response.ok) throw new Error(`the site answers ${response.status}`);
-  const reader = response.body.getReader(), pieces = [];
+// Fills a part with what an answer brings; `came` is told how many bytes have come with each piece.
+async function fill(part, { body }, came = () => {}) {
+  const reader = body.getReader();
+  let at = 0;
   for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    pieces.push(piece.value);
+    part.set(piece.value.subarray(0, part.length - at), at);
+    at = Math.min(part.length, at + piece.value.length);
     came(piece.value.length);
   }
-  return new Blob(pieces).arrayBuffer();
 }
-// A part, from the browser's cache or from the site; one whose sum is wrong is fetched again.
-async function partOf(folder, [sum], came) {
+// A body that is read from where it lies: of any other the browser makes a copy, which stays for a while.
+const streamed = (part) => new ReadableStream({
+  start(body) {
+    body.enqueue(part);
+    body.close();
+  },
+});
+// Fills a part from the browser's cache or from the site; one whose sum is wrong is fetched again.
+async function fetchPart(part, folder, sum, came) {
   const address = new URL(`${folder}${sum}.bin`, document.baseURI).href;
-  const cache = await caches.open(KEPT).catch(() => null);
-  const kept = await cache?.match(address), before = await kept?.arrayBuffer();
-  if (before && (await sumOf(before)) === sum) return before;
+  const cache = await caches.open(KEPT).catch(() => null), kept = await cache?.match(address);
+  if (kept) {
+    await fill(part, kept);
+    if ((await sumOf(part)) === sum) return;
+  }
   for (let tries = 0; tries < TRIES; tries++) {
+    const response = await fetch(address, { cache: "no-store" }); // this cache has no room for it twice
+    if (!response.ok) throw new Error(`the site answers ${response.status}`);
     let size = 0;
-    const buffer = await download(address, (more) => came(more, (size += more)));
-    if ((await sumOf(buffer)) === sum) {
-      await cache?.put(address, new Response(buffer)).catch(() => {}); // no room: it comes again next time
-      return buffer;
+    await fill(part, response, (more) => came(more, (size += more)));
+    if ((await sumOf(part)) === sum) {
+      await cache?.put(address, new Response(streamed(part))).catch(() => {}); // no room: it comes again next time
+      return;
     }
     came(-size);
   }
@@ -75,12 +85,14 @@ class Language {
     this.tell({ stage: "loading", came: 0 });
     try {
       this.engine = start(ENGINE);
-      let at = 0, told;
-      for (const each of parts) {
-        const part = await partOf(folder, each, (more) => this.tell({ came: this.came + more }));
-        const found = await this.engine.call(at ? "put" : "begin", { at, total, part }, [part]);
+      let at = 0, told, room = new ArrayBuffer(Math.max(...parts.map(([, size]) => size))); // of one part after another
+      for (const [sum, size] of parts) {
+        const part = new Uint8Array(room, 0, size);
+        await fetchPart(part, folder, sum, (more) => this.tell({ came: this.came + more }));
+        const { part: { buffer }, ...found } = await this.engine.call(at ? "put" : "begin", { at, total, part }, [room]);
         told ??= found;
-        this.tell({ came: (at += each[1]) });
+        room = buffer;
+        this.tell({ came: (at += size) });
       }
       this.tell({ stage: "ready", told });
     } catch (error) {

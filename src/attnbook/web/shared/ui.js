@@ -40,6 +40,11 @@ export const isTheirs = ({ altKey, ctrlKey, metaKey }) => altKey || ctrlKey || m
 // A token inside other text: isolated, so that a right-to-left one does not turn its neighbours around.
 export const token = (text) => h("bdi", { className: "attn-token" }, text);
 
+// Text that is put where it stands already would be laid out anew.
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 export function select(label, options, onchange) {
   const list = h("select", { onchange: () => onchange(list.selectedIndex) },
     ...options.map((text) => h("option", {}, text)));
@@ -57,6 +62,21 @@ export function onceAFrame(draw) {
   let asked = 0;
   const ask = () => (asked ||= requestAnimationFrame(() => ((asked = 0), draw())));
   return Object.assign(ask, { now: draw, cancel: () => cancelAnimationFrame(asked) });
+}
+// Runs parts of a drawing in turn, each in a frame of its own behind the next one, since a phone has no time for all of
+// them in one. Who asks within `pause` milliseconds of the last turn is not heard.
+export function oneAFrame(parts, pause) {
+  let last = -Infinity;
+  const turn = (n) => requestAnimationFrame(() => {
+    parts[n - 1]?.();
+    if (n < parts.length) turn(n + 1);
+  });
+  return () => {
+    const now = performance.now();
+    if (now - last < pause) return;
+    last = now;
+    turn(0);
+  };
 }
 
 // The text's own colour tells dark from light, whatever the host calls its themes.
