@@ -86,6 +86,7 @@ CHROMIUMS = {
     "Chromium's own protocol",
     "test_a_widget_looks_the_same_beside_all_others": "Chromium alone lists of a computed style "
     "what the test compares",
+    "test_what_a_widget_draws_changes_no_style_elsewhere": "Chromium alone counts elements",
     "test_each_chapter_is_light": "the budget is what Chromium fetches",
     "test_the_ledger_keeps_what_changed_and_the_bet": DOWNLOAD,
     "test_runs_go_into_a_link_and_a_file": DOWNLOAD,

@@ -1,5 +1,6 @@
 """The runtime that draws stored widgets without a kernel, on widgets made for the purpose."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,6 +61,8 @@ class Misspelt(Counter):
     _esm = "export default { render( { };"
 
 
+STYLED = "UpdateLayoutTree"  # Chromium's name for it
+
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
@@ -86,6 +89,23 @@ def test_state_and_events(path: Path, page_factory: Callable[..., Page], scheme:
     )
     assert page.evaluate(f"{styles}.length") == 3  # one a class, not one a view
     assert page.locator(".attnbook-widget[data-attnbook-page]").count() == 3
+
+
+def test_what_a_widget_draws_changes_no_style_elsewhere(
+    path: Path, page_factory: Callable[..., Page]
+) -> None:
+    """A rule of the page's sheet with `:has()` may make a browser look through all paragraphs."""
+    page = page_factory(path)
+    browser = page.context.browser
+    assert browser
+    browser.start_tracing(page=page, categories=["devtools.timeline"])
+    page.evaluate("""() => {
+      document.querySelector(".attnbook-widget").append(document.createElement("i"));
+      return document.body.offsetHeight;
+    }""")
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    styled = [each["args"].get("elementCount") for each in events if each["name"] == STYLED]
+    assert max(filter(None, styled)) == 1
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
