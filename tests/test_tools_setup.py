@@ -161,6 +161,23 @@ def test_the_suite_runs_with_an_instruction_set(monkeypatch):
         suite.instructions()
 
 
+def test_the_suite_names_what_failed(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuites><testsuite><testcase classname="tests.test_a" name="test_one"/>'
+        '<testcase classname="tests.test_a" name="test_two">'
+        '<failure message="assert 1 == 2&#10; + where 2"/></testcase>'
+        '<testcase classname="tests.test_b" name="test_three"><error message="no site"/></testcase>'
+        '<testcase classname="tests.test_b" name="test_four"><skipped/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    assert suite.count(report) == {"passed": 1, "failed": 2, "skipped": 1}
+    assert suite.failed(report) == [
+        "tests.test_a::test_two: assert 1 == 2",
+        "tests.test_b::test_three: no site",
+    ]
+
+
 # environment
 
 

@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from xml.etree import ElementTree
 
 from tools import chromium, firefox, notebooks, seeds
@@ -45,6 +46,7 @@ KIND = "ATTNBOOK_KIND"
 LONG_STAGES = ("pytest", *AGAIN)  # one after another, shown as they come
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
+FAILURE = {"failure", "error"}  # of a test, in a report
 
 
 def stages(full: bool = False) -> dict[str, list[str]]:
@@ -84,9 +86,18 @@ def count(path: pathlib.Path) -> Counter[str]:
     counts = Counter()
     for case in ElementTree.parse(path).iter("testcase"):
         marks = {child.tag for child in case}
-        failed, skipped = marks & {"failure", "error"}, "skipped" in marks
-        counts["failed" if failed else "skipped" if skipped else "passed"] += 1
+        counts["failed" if marks & FAILURE else "skipped" if "skipped" in marks else "passed"] += 1
     return counts
+
+
+def failed(path: pathlib.Path) -> list[str]:
+    """The tests of a report that failed, each with the first line of its error."""
+    return [
+        f"{case.get('classname')}::{case.get('name')}: {mark.get('message', '').split(chr(10))[0]}"
+        for case in ElementTree.parse(path).iter("testcase")
+        for mark in case
+        if mark.tag in FAILURE
+    ]
 
 
 def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
@@ -139,8 +150,11 @@ def main(full: bool = False) -> None:
         done["assets"] = (False, *done["assets"][1:])  # tests skip those that are missing
     if report("pytest").exists():
         print("\n==== files that took longest", *slowest(report("pytest")), sep="\n")
-    failures = [stage for stage, (failed, _, _) in done.items() if failed]
-    total = sum((count(report(stage)) for stage in done if report(stage).exists()), Counter())
+    reports = [report(stage) for stage in done if report(stage).exists()]
+    for line in chain.from_iterable(map(failed, reports)):
+        print(f"FAILED {line}")
+    failures = [stage for stage, (failing, _, _) in done.items() if failing]
+    total = sum(map(count, reports), Counter())
     seconds = {stage: taken for stage, (_, taken, _) in done.items()}
     verb = "make test-all" if full else "make test"
     verb += f" {KIND}={kind}" if (kind := os.environ.get(KIND)) else ""

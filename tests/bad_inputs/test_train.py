@@ -178,7 +178,7 @@ def test_a_run_that_cannot_go_on_says_why(
     BytePair([]).save("run/tokenizer")
     with monkeypatch.context() as patched:
         patched.setattr(train, "processes", Several)
-        patched.setattr(Several, "once", lambda self, make: make())
+        patched.setattr(Several, "from_first", lambda self, make: make())
         least = "train.batch must be at least 5, train.accumulate times the processes"
         assert said() == f"{least}, got 3\n"
     monkeypatch.setenv("ATTNBOOK_CACHE", str(config.resolve()))

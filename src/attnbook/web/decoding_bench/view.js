@@ -9,7 +9,8 @@ export function makeLines(take) {
   const list = h("ul", { className: "attn-could", role: "list" }), scale = h("p", { className: "attn-note" });
   const node = h("div", {}, head, list, scale), lines = [];
   const line = () => {
-    const word = token(""), name = h("span", { className: "attn-label" }, word), bar = h("i", { className: "attn-fill" });
+    const word = token(""), name = h("span", { className: "attn-label" }, word);
+    const bar = h("i", { className: "attn-fill" });
     const grown = h("i", { className: "attn-grown" }), mark = h("i", { className: "attn-said" });
     const before = h("b"), after = h("b"), hidden = (words) => h("span", { className: "attn-heard" }, words);
     const looks = h("span", { className: "attn-heard" });

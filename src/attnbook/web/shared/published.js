@@ -85,7 +85,8 @@ class Language {
     this.tell({ stage: "loading", came: 0 });
     try {
       this.engine = start(ENGINE);
-      let at = 0, told, room = new ArrayBuffer(Math.max(...parts.map(([, size]) => size))); // of one part after another
+      let room = new ArrayBuffer(Math.max(...parts.map(([, size]) => size))); // of one part after another
+      let at = 0, told;
       for (const [sum, size] of parts) {
         const part = new Uint8Array(room, 0, size);
         await fetchPart(part, folder, sum, (more) => this.tell({ came: this.came + more }));

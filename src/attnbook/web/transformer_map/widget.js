@@ -63,7 +63,8 @@ function linkedState(model, el) {
 // ---- drawing
 function draw(model, parts) {
   const norm = model.get("norm"), map = parts.maps[keyOf(model)];
-  const part = map.querySelector(`.attn-press[data-part="${model.get("part")}"]`) ? model.get("part") : ""; // a shape may lack it
+  const chosen = model.get("part"); // a shape may lack it
+  const part = map.querySelector(`.attn-press[data-part="${chosen}"]`) ? chosen : "";
   const walk = model.get("walks")[part];
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
