@@ -55,9 +55,13 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     node = ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout"]
     node += ["--test-reporter=junit", f"--test-reporter-destination={report('node')}"]
     every = ["-m", ""] if full else []
-    long = [str(ROOT / "tests" / f"{name}.py") for name in LONG]
-    tests = [*NBVAL, *long[:2], *map(str, notebooks.executed()), *long[2:], str(ROOT / "tests")]
-    bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(ROOT / "tests" / "bad_inputs")]
+    apart = ROOT / "tests" / "bad_inputs"
+    long = [ROOT / "tests" / f"{name}.py" for name in LONG]
+    files = [*long[:2], *notebooks.executed(), *long[2:]]
+    # One by one: pytest would put the files of a folder that it is given into its own order.
+    files += sorted(set(ROOT.glob("tests/**/test_*.py")) - {*files, *apart.iterdir()})
+    tests = [*NBVAL, *map(str, files)]
+    bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(apart)]
     widgets = sorted((ROOT / "tests" / "browser").glob("test_widgets_*.py"))
     pages = [str(path) for path in widgets if path.stem != "test_widgets_jupyter"]  # no JupyterLab
     again = {

@@ -7,7 +7,6 @@ of a class. (What each must show there, the other modules of this folder say.)
 """
 
 import base64
-import itertools
 import json
 import os
 import re
@@ -51,17 +50,20 @@ def classes(path: Path) -> set[str]:
     return {notebooks.widget_class(models[view]) for view in notebooks.views(notebook)}
 
 
-def covering(paths: list[Path]) -> tuple[Path, ...]:
-    """As few notebooks as show every class that all of them show."""
-    shown = {path: classes(path) for path in paths}
-    sizes = range(1, len(paths) + 1)
-    choices = itertools.chain.from_iterable(itertools.combinations(paths, n) for n in sizes)
-    every = set().union(*shown.values())
-    return next(some for some in choices if set().union(*(shown[path] for path in some)) == every)
+SHOWN_IN = {path: classes(path) for path in CHAPTERS}
+RICHEST = max(CHAPTERS, key=lambda path: len(SHOWN_IN[path]))
 
 
-FEW = covering(CHAPTERS)
-RICHEST = max(CHAPTERS, key=lambda path: len(classes(path)))
+def covering() -> list[Path]:
+    """A few notebooks that show every class: each time the one with most of what is left."""
+    left = set().union(*SHOWN_IN.values())
+    few: list[Path] = []
+    while left:
+        few.append(max(CHAPTERS, key=lambda path: len(SHOWN_IN[path] & left)))
+        left -= SHOWN_IN[few[-1]]
+    return few
+
+
 EACH_CHAPTER = pytest.mark.parametrize(
     "chapter",
     [pytest.param(path, marks=[pytest.mark.full] * (path != RICHEST)) for path in CHAPTERS],
@@ -172,7 +174,7 @@ def of_each_class(widgets: list[Any]) -> list[Any]:
 
 def one_of_each() -> list[Any]:
     """The first widget of each class that the chapters show."""
-    return of_each_class([widget for path in FEW for widget in rebuild(path)])
+    return of_each_class([widget for path in covering() for widget in rebuild(path)])
 
 
 def told(widgets: list[Any]) -> str:

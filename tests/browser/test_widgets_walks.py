@@ -1,6 +1,7 @@
 """The walks of chapters 1 and 2 in Chromium: by keyboard, by pointer, and what they hide."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.helpers.walks_seq2seq import WORDS, translator
 PAIR = ("deux", "trois")
 
 
+@cache
 def walks() -> list[Drawing]:
     torch.manual_seed(0)
     return [
@@ -29,12 +31,9 @@ def walks() -> list[Drawing]:
     ]
 
 
-WALKS = walks()
-
-
 @pytest.fixture(scope="module")
 def path(widget_page: Callable[[list[Any]], Path]) -> Path:
-    return widget_page(WALKS)
+    return widget_page(walks())
 
 
 @everywhere
@@ -42,7 +41,7 @@ def test_every_step_by_keyboard(
     page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
 ) -> None:
     page = page_factory(path, **where)
-    for n, walk in enumerate(WALKS):
+    for n, walk in enumerate(walks()):
         drawing = widget(page, n)
         drawing.get_by_role("button", name="Next", exact=True).focus()
         heard = drawing.locator("[aria-live=polite]")
@@ -59,7 +58,7 @@ def test_every_step_by_keyboard(
 def test_weights_wait_for_the_question_and_show_their_numbers(
     page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
 ) -> None:
-    walk = WALKS[0]
+    walk = walks()[0]
     drawing = widget(page_factory(f"{path}#w.look-first=step:4", **where), 0)
     assert written(drawing, "scores") == written(drawing, "weights") == []
     outlines = drawing.locator('[data-part="weights"] rect')
@@ -75,7 +74,7 @@ def test_weights_wait_for_the_question_and_show_their_numbers(
 def test_an_exchange_waits_for_a_guess(
     page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
 ) -> None:
-    walk = WALKS[4]
+    walk = walks()[4]
     drawing = widget(page_factory(f"{path}#w.exchanged=step:4", **where), 4)
     assert written(drawing, "wrote1") == []
     drawing.get_by_role("button", name="Show").click()
@@ -93,8 +92,8 @@ def test_a_word_of_a_caption_lights_its_number(
     drawing.locator(".attn-here .attn-noun").first.focus()
     settle(drawing.page)
     lit = drawing.locator('[data-part="h"] .draw-lit text')
-    k = int(WALKS[2].steps[-1]["caption"].split("](h.")[1][0])
-    wanted = f"{WALKS[2].values('h')[k]:z.2f}".replace("-", "−")
+    k = int(walks()[2].steps[-1]["caption"].split("](h.")[1][0])
+    wanted = f"{walks()[2].values('h')[k]:z.2f}".replace("-", "−")
     assert lit.all_text_contents() == [wanted]
 
 
@@ -103,6 +102,6 @@ def test_axe_finds_nothing(
     page_factory: Callable[..., Page], path: Path, theme: str, width: int
 ) -> None:
     page = page_factory(path, theme=theme, width=width)
-    for n in range(len(WALKS)):
+    for n in range(len(walks())):
         widget(page, n).get_by_role("button", name="Next", exact=True).click()
     assert serious(page) == []
