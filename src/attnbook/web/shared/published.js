@@ -90,7 +90,8 @@ class Language {
       for (const [sum, size] of parts) {
         const part = new Uint8Array(room, 0, size);
         await fetchPart(part, folder, sum, (more) => this.tell({ came: this.came + more }));
-        const { part: { buffer }, ...found } = await this.engine.call(at ? "put" : "begin", { at, total, part }, [room]);
+        const call = at ? "put" : "begin";
+        const { part: { buffer }, ...found } = await this.engine.call(call, { at, total, part }, [room]);
         told ??= found;
         room = buffer;
         this.tell({ came: (at += size) });
