@@ -37,7 +37,8 @@ from tools import firefox as firefox_tool
 NAME = os.environ.get("ATTNBOOK_BROWSER", "chromium")
 # What a page may do that a reader would be asked about.
 ALLOWED = {"chromium": ["clipboard-read", "clipboard-write"], "webkit": ["clipboard-read"]}
-expect.set_options(timeout=20_000)  # no test asserts a time, and others may be running
+PATIENCE = 60_000  # ms: no test asserts a time, and others may be running
+expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -257,6 +258,7 @@ def page_factory(
             service_workers="block",
         )
         contexts.append(context)
+        context.set_default_timeout(PATIENCE)
         context.grant_permissions(ALLOWED.get(NAME, []))
         context.route("**/*", faults.route)
         context.add_init_script(NO_REFLECTION)

@@ -220,7 +220,7 @@ class Lab:
         named = page.locator(".jp-Toolbar-kernelName").filter(has_not_text="No Kernel")
         idle = page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")
         for _ in range(3):
-            page.locator(".jp-CodeCell").first.wait_for(timeout=60_000)
+            page.locator(".jp-CodeCell").first.wait_for(timeout=180_000)
             until(lambda: self.lost() or named.count() * idle.count() > 0, True)
             if not self.lost():
                 break
@@ -283,7 +283,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterat
             env={**os.environ, **own},
         )
         context = browser.new_context(viewport={"width": 1280, "height": 1600})
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(180_000)
         # In Jupyter bertviz asks its CDN, out of reach here; its views are tested on the site.
         context.route(
             "https://cdnjs.cloudflare.com/**",
@@ -347,7 +347,7 @@ def run_cell(page: Page, n: int) -> Locator:
             break
         except AssertionError:
             continue
-    expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=60_000)
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=180_000)
     for wrong in ("stderr", "error"):
         expect(cell.locator(f"[data-mime-type='application/vnd.jupyter.{wrong}']")).to_have_count(0)
     return cell.locator(".jp-OutputArea-output")
@@ -360,14 +360,14 @@ def printed(page: Page, n: int) -> Any:
 
 def until(read: Callable[[], Any], wanted: Any) -> None:
     """Waits for `read` to give what is wanted."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while (found := read()) != wanted and time.monotonic() < end:
         time.sleep(0.05)  # between two looks
     assert found == wanted
 
 
 def views(page: Page, count: int) -> list[Locator]:
-    expect(page.locator(".attn")).to_have_count(count, timeout=60_000)
+    expect(page.locator(".attn")).to_have_count(count, timeout=180_000)
     return page.locator(".attn").all()
 
 
@@ -379,7 +379,7 @@ def restored(lab: Lab, page: Page, count: int) -> list[Locator]:
     """
     lost = page.get_by_text(NOT_FOUND)
     for _ in range(2):
-        expect(page.locator(".attn").or_(lost)).to_have_count(count, timeout=60_000)
+        expect(page.locator(".attn").or_(lost)).to_have_count(count, timeout=180_000)
         if not lost.count():
             break
         page.reload()
@@ -629,7 +629,7 @@ def test_saved_and_opened_again(lab: Lab) -> None:
     assert not lab.faults.errors
     page = lab.open(stateless)
     lost = page.get_by_text(NOT_FOUND)
-    expect(lost).to_have_count(count, timeout=60_000)
+    expect(lost).to_have_count(count, timeout=180_000)
     assert page.locator(".attn").count() == 0
     assert all(MISSING in error for error in lab.faults.errors)
     lab.faults.clear()

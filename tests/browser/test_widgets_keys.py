@@ -128,7 +128,7 @@ def test_the_playground_keeps_the_focus(page: Page) -> None:
     full = page.get_by_text("tokens is the longest")
     while not full.is_visible():  # a number may bring the end of a text earlier
         press(page, "Write")
-        page.get_by_role("button", name="Write", exact=True).wait_for(timeout=60_000)
+        page.get_by_role("button", name="Write", exact=True).wait_for(timeout=180_000)
         settle(page, 3)
         assert focused(page) == "Write"
     written = "model.get('written').length"

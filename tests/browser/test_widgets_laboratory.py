@@ -18,7 +18,7 @@ from tests.browser.widget_pages import copied, everywhere, settle, until, violat
 from tests.helpers.laboratory import table
 
 SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "batch": 8, "steps": 100}
-LONG: dict[str, Any] = {"timeout": 60_000}  # a test asserts no time, and others may be running
+LONG: dict[str, Any] = {"timeout": 180_000}  # a test asserts no time, and others may be running
 
 
 @pytest.fixture(scope="module")

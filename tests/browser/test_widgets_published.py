@@ -208,7 +208,7 @@ def test_other_rules_write_behind_the_text(
     rules.select_option(index=n)
     view.get_by_role("button", name="Write by this rule").click()
     note = view.locator(".attn-own .attn-continued + [role=status]")
-    expect(note).to_contain_text("bits a token by the model", timeout=60_000)
+    expect(note).to_contain_text("bits a token by the model", timeout=180_000)
     told = note.inner_text()
     assert told.startswith(f"{len(row)} tokens, ") and ("end token" in told) == (row[-1] == end)
     bits = float(told.split(" tokens, ")[1].split()[0])
@@ -238,7 +238,7 @@ def test_a_rule_waits_until_the_place_above_is_known(open_page: Callable[..., Pa
     page.evaluate("release()")
     expect(view.locator(".attn-take").first).to_be_visible()
     go.click()
-    expect(view.locator(".attn-own")).to_contain_text("bits a token by the model", timeout=60_000)
+    expect(view.locator(".attn-own")).to_contain_text("bits a token by the model", timeout=180_000)
 
 
 @pytest.mark.parametrize("part", repeats(*range(10)))

@@ -67,11 +67,11 @@ def settle(page: Page, frames: int = 1) -> None:
 
 def until(page: Page, holds: Callable[[], bool], instead: Callable[[], str] = str) -> None:
     """Waits for what only Python sees of a page; `instead` says what came in its place."""
-    for _ in range(400):
+    for _ in range(1200):
         if holds():
             return
         page.wait_for_timeout(50)  # between two looks: meanwhile Playwright hears of the page
-    raise AssertionError(f"it did not come in 20 seconds. {instead()}")
+    raise AssertionError(f"it did not come in a minute. {instead()}")
 
 
 def follow(page: Page, link: str) -> None:

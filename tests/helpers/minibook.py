@@ -34,7 +34,7 @@ def build_book(
         stderr=subprocess.STDOUT,
         text=True,
         env=env,
-        timeout=400,  # waits for every process of the build that writes to its output
+        timeout=1200,  # waits for every process of the build that writes to its output
     )
 
 
