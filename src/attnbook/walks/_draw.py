@@ -100,6 +100,7 @@ def one_draw(
     with evaluating(model):
         logits = model(torch.tensor([ids]))[0, -1].double()
     best = logits.argsort(descending=True, stable=True)[:shown]
+    unlisted = torch.ones(len(logits), dtype=torch.bool).scatter(0, best, False)
     names = [_seen(tokenizer, int(i)) for i in best]
     others = f"{len(logits) - shown:,} others"
     columns = {"chances": logits.softmax(-1)}
@@ -116,12 +117,11 @@ def one_draw(
 
     def listed(shares: Tensor) -> list[float]:
         """The shares of the shown tokens, and of all others together; NaN in place of 0."""
-        all_but = (1 - shares[best].sum()).clamp(min=0)
-        some = [*shares[best].tolist(), all_but.item() if (shares > 0).sum() > left else 0.0]
+        some = [*shares[best].tolist(), shares[unlisted].sum().item()]
         return [share if share > 0 else float("nan") for share in some]
 
     first = columns["chances"]
-    rest = float(1 - first[best].sum())
+    rest = float(first[unlisted].sum())
     table: list[Any] = [
         [None, text("P", size=SMALL, beside="before")]
         + [
