@@ -85,8 +85,8 @@ const jobs = {
     globalThis.postMessage = (message) => told.push(message);
     (0, eval)(await script("./engine/language.js"));
     const call = (name, given) => globalThis.onmessage({ data: { number: 1, name, given } });
-    call("begin", { part: part.buffer, total: 1e13 });
-    call("begin", { part: part.buffer, total: part.length });
+    call("begin", { part, total: 1e13 });
+    call("begin", { part, total: part.length });
     return told.map(({ result, error }) => error ?? result.names.length);
   },
   open(way, { path }) {
