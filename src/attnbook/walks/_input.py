@@ -8,7 +8,7 @@ from torch import Tensor
 from attnbook.model.bert import Bert, pack
 from attnbook.model.decoding import evaluating
 from attnbook.model.recording import Calls, calls
-from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, text
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, text
 from attnbook.text.tokenizers import WordPiece
 from attnbook.web import Drawing, Step
 
@@ -35,6 +35,31 @@ def written_sum(numbers: Sequence[float]) -> str:
     return first.replace("-", "−") + "".join(signs)
 
 
+def brief(x: Tensor, digits: int = 2) -> str:
+    """A number with so many digits after the point."""
+    return f"{float(x):z.{digits}f}".replace("-", "−")
+
+
+def small(words: str, beside: str) -> Part:
+    """A label in small letters, which appears with the part that it stands beside."""
+    return text(words, size=SMALL, beside=beside)
+
+
+def strip(name: str, vector: Tensor, role: str = "state", shown: int = SHOWN) -> Part:
+    """The first numbers of a vector side by side, and dots for the others."""
+    return row(cells(vector[:shown], role, name=name, digits=2, width=36), "…", gap=4)
+
+
+def towers(
+    name: str, table: Tensor, role: str, shown: int, *, width: int = 24, height: int = 8
+) -> list[Part]:
+    """For each vector `[d]` of a table its first numbers as a column, all in the same shades."""
+    first = table[:, :shown]
+    high = float(first.abs().max())
+    look = {"down": True, "span": (-high, high), "width": width, "height": height}
+    return [cells(x, role, name=name, **look) for x in first]
+
+
 def input_layout(
     model: Bert, tokenizer: WordPiece, first: str, second: str, **options: Any
 ) -> Drawing:
@@ -57,65 +82,68 @@ def input_layout(
         model(packed.tokens, packed.segments if model.stack.segments is not None else None)
     vectors = added(model, seen)
     words = [tokenizer.vocab.tokens[i] for i in packed.tokens[0]]
+    kinds = [kind for kind in vectors if kind != "sum"]
+    return Drawing(
+        _body(words, packed.segments[0], vectors),
+        *(arrow(kind, "sum", "state", drawn=False) for kind in kinds),
+        alt=f"The tokens {' '.join(words)}, one a column. Below each stand its vectors, as cells"
+        f" shaded by value, for {', '.join(kinds)}, and at the bottom their sum.",
+        steps=_steps(words, vectors),
+        **options,
+    )
+
+
+def _body(words: list[str], segments: Tensor, vectors: dict[str, Tensor]) -> Part:
     high = max(float(v[:, :SHOWN].abs().max()) for v in vectors.values())
 
-    def columns(kind: str, role: str = "state") -> list[Part]:
+    def columns(kind: str) -> list[Part]:
         look = {"down": True, "span": (-high, high), "width": 26, "height": 8}
-        return [cells(v[:SHOWN], role, name=kind, **look) for v in vectors[kind]]
+        return [cells(v[:SHOWN], "state", name=kind, **look) for v in vectors[kind]]
 
-    def small(name: str, texts: Iterable[object]) -> list[Part]:
+    def labels(name: str, texts: Iterable[object]) -> list[Part]:
         return [text(str(each), name=name, size=SMALL) for each in texts]
 
-    table: list[Any] = [[box(word, name="words", size=SMALL) for word in words]]
-    table += [text("vector of the token", size=SMALL, beside="token"), columns("token")]
-    steps = [
+    rows: list[Any] = [[box(word, name="words", size=SMALL) for word in words]]
+    rows += [small("vector of the token", "token"), columns("token")]
+    if "segment" in vectors:
+        rows.append(small("+ vector of its text, A or B", "segment"))
+        rows += [labels("letters", ["AB"[s] for s in segments]), columns("segment")]
+    if "position" in vectors:
+        rows.append(small("+ vector of its place", "position"))
+        rows += [labels("places", range(len(words))), columns("position")]
+    rows += [small("= what the encoder reads", "sum"), columns("sum")]
+    return grid(rows, gap=(3, 6))
+
+
+def _steps(words: list[str], vectors: dict[str, Tensor]) -> list[Step]:
+    *parts, total = (float(each[1, 0]) for each in vectors.values())
+    segment = Step(
+        "[A or B](letters) says to which text a token belongs. Each letter has one learnt"
+        " [vector](segment).",
+        "letters segment",
+        ask="Both [SEP] have the same vector. How can the model tell them apart?",
+    )
+    position = Step(
+        "Each [place](places) in the row has a [vector](position), too. Without it, “dog"
+        " bites man” and “man bites dog” would be the same to the model.",
+        "places position",
+    )
+    return [
         Step(
             f"Two texts become one row of {len(words)} [tokens](words). [CLS] opens it; a [SEP]"
             " closes each text.",
             "words",
         ),
         Step(
-            f"Each token has a learnt [vector](token) of {model.d_model} numbers. Here are"
-            f" {SHOWN} of them: the larger, the darker.",
+            f"Each token has a learnt [vector](token) of {vectors['token'].shape[1]} numbers. Here"
+            f" are {SHOWN} of them: the larger, the darker.",
             "token",
         ),
-    ]
-    if "segment" in vectors:
-        table.append(text("+ vector of its text, A or B", size=SMALL, beside="segment"))
-        table += [small("letters", ["AB"[s] for s in packed.segments[0]]), columns("segment")]
-        steps.append(
-            Step(
-                "[A or B](letters) says to which text a token belongs. Each letter has one learnt"
-                " [vector](segment).",
-                "letters segment",
-                ask="Both [SEP] have the same vector. How can the model tell them apart?",
-            )
-        )
-    if "position" in vectors:
-        table.append(text("+ vector of its place", size=SMALL, beside="position"))
-        table += [small("places", range(len(words))), columns("position")]
-        steps.append(
-            Step(
-                "Each [place](places) in the row has a [vector](position), too. Without it, “dog"
-                " bites man” and “man bites dog” would be the same to the model.",
-                "places position",
-            )
-        )
-    table += [text("= what the encoder reads", size=SMALL, beside="sum"), columns("sum")]
-    *parts, total = (float(vectors[kind][1, 0]) for kind in vectors)
-    steps.append(
+        *([segment] if "segment" in vectors else []),
+        *([position] if "position" in vectors else []),
         Step(
             f"Their [sum](sum) goes into the encoder. The first number of “{words[1]}”:"
             f" {written_sum(parts)} = {written_sum([total])}.",
             "sum",
-        )
-    )
-    kinds = [kind for kind in vectors if kind != "sum"]
-    return Drawing(
-        grid(table, gap=(3, 6)),
-        *(arrow(kind, "sum", "state", drawn=False) for kind in kinds),
-        alt=f"The tokens {' '.join(words)}, one a column. Below each stand its vectors, as cells"
-        f" shaded by value, for {', '.join(kinds)}, and at the bottom their sum.",
-        steps=steps,
-        **options,
-    )
+        ),
+    ]

@@ -1,16 +1,19 @@
 """The path of a masked word through BERT."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from attnbook.checks import check_range, check_whole
 from attnbook.model.bert import Bert, pack
+from attnbook.model.config import TransformerConfig
 from attnbook.model.decoding import evaluating
 from attnbook.model.recording import calls
 from attnbook.show.drawing import (
     SMALL,
+    Arrow,
     Part,
     arrow,
     bars,
@@ -24,8 +27,50 @@ from attnbook.show.drawing import (
     text,
 )
 from attnbook.text.tokenizers import WordPiece
-from attnbook.walks._input import SHOWN, added, written_sum
+from attnbook.walks._input import added, strip, towers, written_sum
+from attnbook.walks._recorded import Head, Position, Spot, attended
 from attnbook.web import Drawing, Step
+
+TOWER = 5  # numbers of a key or a value
+
+
+class Likely(NamedTuple):
+    """The likeliest words, best first."""
+
+    names: list[str]
+    rows: Tensor  # [word d_model] their vectors
+    logits: Tensor
+    shares: Tensor
+
+
+@dataclass(frozen=True)
+class Way:
+    """What the model computes on the way of the mask; a vector is `[d_model]`."""
+
+    config: TransformerConfig
+    spot: Spot
+    said: list[str]
+    ids: list[int]
+    vectors: dict[str, Tensor]  # whose sum the mask begins as, by kind
+    sum: Tensor | None  # where it is normalised: else the state is the sum
+    head: Head
+    heads: list[Tensor]  # what each head gives
+    update: Tensor
+    joined: Tensor  # update and state
+    fed: Tensor
+    states: Tensor  # [layer d_model] before the first layer and after each
+    early: list[str]  # what each layer's state would say
+    turned: Tensor
+    likely: Likely
+
+    @property
+    def asks(self) -> str:
+        """The name of the state that enters the layer."""
+        return "before" if self.spot.layer else "state"
+
+    @property
+    def order(self) -> str:
+        return "norm of the sum" if self.config.norm == "post" else "sum"
 
 
 def masked_word(
@@ -57,52 +102,130 @@ def masked_word(
     before, mask, after = words.partition("[MASK]")
     if not mask or "[MASK]" in after:
         raise ValueError(f"words must have one [MASK], got {words!r}")
-    config, vocab = model.stack.config, tokenizer.vocab
+    config = model.stack.config
     check_whole(0, layer=layer, head=head)
     check_range(0, config.n_layers - 1, layer=layer)
     check_range(0, config.n_heads - 1, head=head)
-    ids = [*tokenizer.encode(before), tokenizer.mask, *tokenizer.encode(after)]
-    place = len(tokenizer.encode(before)) + 1
-    tokens = pack(vocab, [ids], max_len=len(ids) + 2).tokens
+    left, right = tokenizer.encode(before), tokenizer.encode(after)
+    ids = [*left, tokenizer.mask, *right]
+    tokens = pack(tokenizer.vocab, [ids], max_len=len(ids) + 2).tokens
+    way = _measured(model, tokenizer, tokens, Spot(len(left) + 1, layer, head), top)
+    return Drawing(
+        _body(way),
+        *_links(way),
+        alt=f"One way from top to bottom: the tokens {' '.join(way.said)}, the vectors of [MASK],"
+        " attention in one head, all heads, the feed-forward network, the layers, and bars of the"
+        " likeliest words.",
+        steps=[
+            *_entering(way),
+            *_attending(way),
+            *_through_the_layers(way),
+            *_answering(way.likely, len(tokenizer.vocab), answer),
+        ],
+        **options,
+    )
+
+
+def _measured(model: Bert, tokenizer: WordPiece, tokens: Tensor, spot: Spot, top: int) -> Way:
+    (place, layer, head), config = spot, model.stack.config
     with evaluating(model), calls(model) as seen:
         logits = model.word_logits(model(tokens))[0, place]
-    vectors, block = added(model, seen), f"stack.blocks.{layer}"
-    (q, k, *_), scores = seen[f"{block}.attention.scores"]
-    (weights, v), _ = seen[f"{block}.attention.combine"]
-    scores, weights = scores[0, head, place], weights[0, head, place]
-
-    def gave(path: str) -> Tensor:
-        return seen[path][1][0, place]
-
-    def got(path: str) -> Tensor:
-        return seen[path][0][0][0, place]
-
-    heads = got(f"{block}.attention.out").chunk(config.n_heads)
-    post = config.norm == "post"
-    joined = gave(f"{block}.attention_norm") if post else got(f"{block}.feed_forward_norm")
-    outputs = [gave(f"stack.blocks.{n}") for n in range(config.n_layers)]
-    states = torch.stack([got("stack.blocks.0"), *outputs])
+    at, block, spelled = Position(seen, place), f"stack.blocks.{layer}", tokenizer.vocab.tokens
+    vectors = {kind: vector[place] for kind, vector in added(model, seen).items()}
+    total = vectors.pop("sum")
+    outputs = [at.gave(f"stack.blocks.{n}") for n in range(config.n_layers)]
+    states = torch.stack([at.got("stack.blocks.0"), *outputs])
     with torch.no_grad():
         early = model.word_logits(model.stack.norm(states[1:, None]))[:, 0].argmax(-1)
-    likeliest, shares = logits.topk(top).indices, logits.softmax(-1)
-    names = [vocab.tokens[n] for n in likeliest]
-    said = [vocab.tokens[n] for n in tokens[0]]
+    post, best = config.norm == "post", logits.topk(top).indices
+    joined = at.gave(f"{block}.attention_norm") if post else at.got(f"{block}.feed_forward_norm")
+    return Way(
+        config,
+        spot,
+        said=[spelled[n] for n in tokens[0]],
+        ids=tokens[0].tolist(),
+        vectors=vectors,
+        sum=None if isinstance(model.stack.embedding_norm, nn.Identity) else total,
+        head=attended(seen, f"{block}.attention", place, head),
+        heads=[*at.got(f"{block}.attention.out").chunk(config.n_heads)],
+        update=at.gave(f"{block}.attention.out"),
+        joined=joined,
+        fed=at.gave(f"{block}.feed_forward"),
+        states=states,
+        early=[spelled[n] for n in early],
+        turned=at.gave("words.norm"),
+        likely=Likely(
+            [spelled[n] for n in best],
+            model.stack.embedding.weight[best],
+            logits[best],
+            logits.softmax(-1)[best],
+        ),
+    )
 
-    def strip(name: str, vector: Tensor, role: str = "state") -> Part:
-        return row(cells(vector[:SHOWN], role, name=name, digits=2, width=36), "…", gap=4)
 
-    def columns(name: str, table: Tensor, role: str) -> list[Part]:
-        high = float(table[:, :5].abs().max())
-        look = {"down": True, "span": (-high, high), "width": 20, "height": 8}
-        return [cells(x[:5], role, name=name, **look) for x in table]
+def _body(way: Way) -> Part:
+    (_, layer, head), likely = way.spot, way.likely
+    boxes = _boxes(way)
+    return grid(
+        [
+            grid([boxes, [text(str(i), name="ids", size=SMALL) for i in way.ids]], gap=(3, 4)),
+            space(10),
+            *_beginning(way),
+            space(12),
+            ["query", strip("query", way.head.query, "query")],
+            space(12),
+            _attention(way, boxes),
+            space(12),
+            [f"head {head + 1}", strip("mixed", way.heads[head], "value")],
+            space(12),
+            _all_heads(way),
+            space(12),
+            ["update", strip("out", way.update)],
+            ["+ state", strip("kept", way.states[layer])],
+            [way.order, strip("joined", way.joined)],
+            space(8),
+            ["feed-forward", strip("fed", way.fed)],
+            [way.order, strip("next", way.states[layer + 1])],
+            space(12),
+            _layers(way),
+            space(12),
+            ["last map", strip("turned", way.turned)],
+            space(8),
+            _products(likely),
+            space(12),
+            bars(likely.names, likely.shares, name="bars"),
+        ],
+        align="rl",
+        gap=(10, 7),
+    )
 
-    boxes = [
+
+def _boxes(way: Way) -> list[Part]:
+    """The tokens, the mask in colour."""
+    masked = [n == way.spot.place for n in range(len(way.said))]
+    return [
         box(each, "state" * here, name="mask" if here else "words", size=SMALL, width=32)
-        for each, here in ((each, n == place) for n, each in enumerate(said))
+        for each, here in zip(way.said, masked, strict=True)
     ]
 
-    def per_token(name: str, values: Tensor) -> list[Part]:
-        """A row with a number for each token, as wide as the token's box."""
+
+def _beginning(way: Way) -> list[Any]:
+    """The vectors as which the mask begins, and the state that enters the layer."""
+    place, layer, _ = way.spot
+    told = {"token": "[MASK] itself", "segment": "+ segment A", "position": f"+ place {place}"}
+    rows: list[Any] = [[told[kind], strip(kind, x)] for kind, x in way.vectors.items()]
+    if way.sum is not None:
+        rows.append(["= sum", strip("sum", way.sum)])
+    rows.append(["state", strip("state", way.states[0])])
+    if layer:
+        rows.append([f"after layer {layer}", strip("before", way.states[layer])])
+    return rows
+
+
+def _attention(way: Way, boxes: list[Part]) -> Part:
+    """Of each token its key, score, weight and value, as wide as the token's box."""
+
+    def numbers(name: str, values: Tensor) -> list[Part]:
         span = (min(0.0, float(values.min())), float(values.abs().max()))
         look = {"name": name, "digits": 2, "span": span}
         return [
@@ -110,80 +233,52 @@ def masked_word(
             for each, x in zip(boxes, values, strict=True)
         ]
 
-    order = "norm of the sum" if post else "sum"
-    normed = not isinstance(model.stack.embedding_norm, nn.Identity)
-    kinds = {"token": "[MASK] itself", "segment": "+ segment A", "position": f"+ place {place}"}
-    kinds = {kind: told for kind, told in kinds.items() if kind in vectors}
-    embedding = model.stack.embedding.weight[likeliest]
-    ids_row = [text(str(int(n)), name="ids", size=SMALL) for n in tokens[0]]
+    columns = towers("keys", way.head.keys, "key", TOWER, width=20)
     keys = [
         column(text(each, size=SMALL, name="again"), key, gap=4)
-        for each, key in zip(said, columns("keys", k[0, head], "key"), strict=True)
+        for each, key in zip(way.said, columns, strict=True)
     ]
+    scores, weights = numbers("scores", way.head.scores), numbers("weights", way.head.weights)
+    values = towers("values", way.head.values, "value", TOWER, width=20)
+    return grid([keys, scores, weights, values], gap=(3, 22))
+
+
+def _all_heads(way: Way) -> Part:
     joint = [
-        cells(z[:4], "value", name="this" if n == head else "heads", width=16, height=16)
-        for n, z in enumerate(heads)
+        cells(z[:4], "value", name="this" if n == way.spot.head else "heads", width=16, height=16)
+        for n, z in enumerate(way.heads)
     ]
-    depth = [
-        [f"layer {n}", cells(x[:4], "state", name="layers", digits=1), f"“{vocab.tokens[guess]}”"]
-        for n, (x, guess) in enumerate(zip(states[1:], early, strict=True), 1)
+    return brace(row(*joint), f"{len(joint)} heads side by side", name="all-heads")
+
+
+def _layers(way: Way) -> Part:
+    """After each layer the state and what it would say."""
+    rows = [
+        [f"layer {n}", cells(x[:4], "state", name="layers", digits=1), f"“{word}”"]
+        for n, (x, word) in enumerate(zip(way.states[1:], way.early, strict=True), 1)
     ]
-    products = [
+    return grid(rows, align="rl", gap=(10, 5))
+
+
+def _products(likely: Likely) -> Part:
+    """The likeliest words, their vectors and their logits."""
+    rows = [
         [
-            names[n],
-            cells(embedding[n, :4], name="embeddings", digits=2, width=36),
-            cells(logits[likeliest[n], None], "weight", name="logits", digits=2, width=40),
+            name,
+            cells(likely.rows[n, :4], name="embeddings", digits=2, width=36),
+            cells(likely.logits[n, None], "weight", name="logits", digits=2, width=40),
         ]
-        for n in range(top)
+        for n, name in enumerate(likely.names)
     ]
-    body = grid(
-        [
-            grid([boxes, ids_row], gap=(3, 4)),
-            space(10),
-            *([told, strip(kind, vectors[kind][place])] for kind, told in kinds.items()),
-            *([["= sum", strip("sum", vectors["sum"][place])]] if normed else []),
-            ["state", strip("state", states[0])],
-            *([[f"after layer {layer}", strip("before", states[layer])]] if layer else []),
-            space(12),
-            ["query", strip("query", q[0, head, place], "query")],
-            space(12),
-            grid(
-                [
-                    keys,
-                    per_token("scores", scores),
-                    per_token("weights", weights),
-                    columns("values", v[0, head], "value"),
-                ],
-                gap=(3, 22),
-            ),
-            space(12),
-            [f"head {head + 1}", strip("mixed", heads[head], "value")],
-            space(12),
-            brace(row(*joint), f"{config.n_heads} heads side by side", name="all-heads"),
-            space(12),
-            ["update", strip("out", gave(f"{block}.attention.out"))],
-            ["+ state", strip("kept", states[layer])],
-            [order, strip("joined", joined)],
-            space(8),
-            ["feed-forward", strip("fed", gave(f"{block}.feed_forward"))],
-            [order, strip("next", states[layer + 1])],
-            space(12),
-            grid(depth, align="rl", gap=(10, 5)),
-            space(12),
-            ["last map", strip("turned", gave("words.norm"))],
-            space(8),
-            grid(products, align="rl", gap=(10, 3)),
-            space(12),
-            bars(names, shares[likeliest], name="bars"),
-        ],
-        align="rl",
-        gap=(10, 7),
-    )
-    asks = "before" if layer else "state"
-    links = [
-        *(arrow(kind, "sum" if normed else "state", drawn=False) for kind in kinds),
+    return grid(rows, align="rl", gap=(10, 3))
+
+
+def _links(way: Way) -> list[Arrow]:
+    normed, weights = way.sum is not None, way.head.weights
+    return [
+        *(arrow(kind, "sum" if normed else "state", drawn=False) for kind in way.vectors),
         *([arrow("sum", "state", drawn=False)] if normed else []),
-        arrow(asks, "query", "query"),
+        arrow(way.asks, "query", "query"),
         arrow("query", "again", "query"),
         arrow("keys", "scores", "key"),
         arrow("scores", "weights", "weight"),
@@ -196,11 +291,14 @@ def masked_word(
         arrow("turned", "logits", drawn=False),
         arrow("logits", "bars.*", drawn=False),
     ]
-    d, best = q.shape[-1], int(weights.argmax())
-    learnt = "a learnt matrix turns" if post else "a norm and a learnt matrix turn"
+
+
+def _entering(way: Way) -> list[Step]:
+    """From the text to the state that enters the layer."""
+    kinds, layer = [*way.vectors], way.spot.layer
     steps = [
         Step(
-            f"[{len(said) - 1} tokens](words) and a [mask](mask). The model reads the number of"
+            f"[{len(way.said) - 1} tokens](words) and a [mask](mask). The model reads the number of"
             " each, its [id](ids).",
             "words mask ids",
         ),
@@ -209,27 +307,40 @@ def masked_word(
             + ", of its [segment](segment)" * ("segment" in kinds)
             + ", of its [place](position)" * ("position" in kinds)
             + ".",
-            [*kinds],
+            kinds,
         ),
-        Step("Their [sum](sum), normalised, is its [state](state) for now.", "sum state")
-        if normed
-        else Step("Their sum is its [state](state) for now.", "state"),
-        *([Step(f"After layer {layer}, the state is [this](before).", "before")] if layer else []),
+        Step("Their sum is its [state](state) for now.", "state")
+        if way.sum is None
+        else Step("Their [sum](sum), normalised, is its [state](state) for now.", "sum state"),
+    ]
+    if layer:
+        steps.append(Step(f"After layer {layer}, the state is [this](before).", "before"))
+    return steps
+
+
+def _attending(way: Way) -> list[Step]:
+    """From the query to what the head answers."""
+    (_, layer, head), weights, d = way.spot, way.head.weights, len(way.head.query)
+    learnt = (
+        "a learnt matrix turns" if way.config.norm == "post" else "a norm and a learnt matrix turn"
+    )
+    best = int(weights.argmax())
+    return [
         Step(
-            f"In head {head + 1} of layer {layer + 1}, {learnt} the [state]({asks}) into a"
+            f"In head {head + 1} of layer {layer + 1}, {learnt} the [state]({way.asks}) into a"
             f" [query](query) of {d} numbers.",
             "query",
         ),
         Step("A second matrix turns the state of every token into a [key](keys).", "again keys"),
         Step(
             f"[Query](query) times [key](keys), divided by √{d}, is a [score](scores). The largest"
-            f" is {written_sum([float(scores.max())])}.",
+            f" is {written_sum([float(way.head.scores.max())])}.",
             "scores",
             ask="Which token fits the query best? Compare the colours, then guess.",
         ),
         Step(
             "A softmax makes [weights](weights) of the [scores](scores), which sum to 1. The"
-            f" largest, {float(weights[best]):.2f}, goes to “{said[best]}”.",
+            f" largest, {float(weights[best]):.2f}, goes to “{way.said[best]}”.",
             "weights",
         ),
         Step("A third matrix turns the state of every token into a [value](values).", "values"),
@@ -238,6 +349,12 @@ def masked_word(
             " [weight](weights).",
             "mixed",
         ),
+    ]
+
+
+def _through_the_layers(way: Way) -> list[Step]:
+    """From all heads to the state after the last layer."""
+    return [
         Step(
             "The [other heads](heads) have asked in their own way. Their answers stand beside"
             " [this one](this).",
@@ -245,39 +362,35 @@ def masked_word(
         ),
         Step("A fourth matrix mixes all of them into an [update](out) of the state.", "out"),
         Step(
-            f"The [update](out) is added to the [state](kept) as it was. That is the"
-            f" [{order}](joined).",
+            "The [update](out) is added to the [state](kept) as it was. That is the"
+            f" [{way.order}](joined).",
             "kept joined",
         ),
         Step(
             "The [feed-forward network](fed) reads that one vector alone. Its answer is added, too:"
-            f" the [state](next) after layer {layer + 1}.",
+            f" the [state](next) after layer {way.spot.layer + 1}.",
             "fed next",
         ),
         Step(
-            f"The [{config.n_layers} layers](layers) do the same with other matrices. On the right"
-            " stands the word that the model would say if it stopped there.",
+            f"The [{way.config.n_layers} layers](layers) do the same with other matrices. On the"
+            " right stands the word that the model would say if it stopped there.",
             "layers",
             ask="Which word would you write?",
         ),
+    ]
+
+
+def _answering(likely: Likely, n_words: int, answer: str) -> list[Step]:
+    return [
         Step("After the last layer, one more [map](turned) prepares the answer.", "turned"),
         Step(
             "Its product with the [vector](embeddings) of a word, plus a number of the word's own,"
-            f" is that word's [logit](logits). Here are the largest of {len(vocab):,}.",
+            f" is that word's [logit](logits). Here are the largest of {n_words:,}.",
             "embeddings logits",
         ),
         Step(
-            f"A softmax over all words makes [probabilities](bars). “{names[0]}” gets"
-            f" {float(shares.max()):.2f}." + f" The masked word was “{answer}”." * bool(answer),
+            f"A softmax over all words makes [probabilities](bars). “{likely.names[0]}” gets"
+            f" {float(likely.shares[0]):.2f}." + f" The masked word was “{answer}”." * bool(answer),
             "bars",
         ),
     ]
-    return Drawing(
-        body,
-        *links,
-        alt=f"One way from top to bottom: the tokens {' '.join(said)}, the vectors of [MASK],"
-        " attention in one head, all heads, the feed-forward network, the layers, and bars of the"
-        " likeliest words.",
-        steps=steps,
-        **options,
-    )
