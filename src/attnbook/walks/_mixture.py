@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from attnbook.checks import check_kind, check_range, check_shapes
+from attnbook.checks import check_choice, check_range, check_shapes
 from attnbook.model.decoding import evaluating
 from attnbook.model.mixture import Mixture
 from attnbook.model.recording import calls
@@ -43,14 +43,16 @@ def mixture_step(mixture: Mixture, x: Tensor, *, word: str, **options: Any) -> D
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if `mixture` is none, has or uses another number of networks, or x does not fit.
+        ValueError: if `mixture` has or uses another number of networks, or x does not fit it or is
+            not finite.
 
     Source: Shazeer et al. 2017, section 2; Jiang et al. 2024, section 2.1.
     """
-    check_kind(Mixture, mixture=mixture)
     check_range(3, 8, networks=len(mixture.experts))
-    check_range(2, 2, top=mixture.top)
+    check_choice((2,), top=mixture.top)
     check_shapes(x=(x, "d_model"), d_model=mixture.router.in_features)
+    if not x.isfinite().all():
+        raise ValueError(f"x must be finite, got {x[~x.isfinite()][0].item()}")
     passed = _passed(mixture, x)
     held = [sum(p.numel() for p in expert.parameters()) for expert in mixture.experts]
     return Drawing(
@@ -64,7 +66,7 @@ def mixture_step(mixture: Mixture, x: Tensor, *, word: str, **options: Any) -> D
         alt=f"The vector of {word}. Below, the router's scores for {len(held)} networks; under the"
         " two largest scores the networks that are chosen, with their gates. Then the results of"
         " these two networks, the results times their gates, and at the bottom their sum, y.",
-        steps=_steps(passed, word, held),
+        steps=[*_choosing(passed, word, len(held)), *_summing(passed, word, held)],
         **options,
     )
 
@@ -122,7 +124,7 @@ def _router(passed: Passed) -> list[list[Part | None]]:
         line("network", "s", [_small(str(e + 1), "s") for e in every], every),
         line("score", "s", [number("s", s, 1, -most, most) for s in passed.scores], every),
         line("chosen", "net", nets, chosen),
-        line("gate", "gate", [number("gate", g, 2, 0, 1) for g in passed.gates], chosen),
+        line("gate", "gate", [number("gate", g, 2, 0.0, 1.0) for g in passed.gates], chosen),
     ]
 
 
@@ -130,14 +132,11 @@ def _small(words: str, beside: str) -> Part:
     return text(words, size=SMALL, beside=beside)
 
 
-def _steps(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
-    scores, chosen, gates, n = passed.scores, passed.chosen, passed.gates, len(held)
-    a, b = (f"FF{e + 1}" for e in chosen)
-    of_a, of_b = (_brief(scores[e], 1) for e in chosen)
-    g_a, g_b = map(_brief, gates)
-    first = [out[0] for out in passed.made]
-    given = [g * out for g, out in zip(gates, first, strict=True)]
-    out_a, out_b = map(_brief, first)
+def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
+    scores = passed.scores
+    a, b = (f"FF{e + 1}" for e in passed.chosen)
+    of_a, of_b = (_brief(scores[e], 1) for e in passed.chosen)
+    g_a, g_b = map(_brief, passed.gates)
     return [
         Step(
             f"The [vector x](x) of “{word}” comes to {n} networks. Each of them could take it.",
@@ -156,10 +155,20 @@ def _steps(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
         ),
         Step(
             "A softmax over these two scores alone makes the [gates](gate):"
-            f" e^({of_a}) / (e^({of_a}) + e^({of_b})) = [{g_a}](gate.0), and [{g_b}](gate.1) for"
-            f" {b}. Their sum is 1.",
+            f" e^({of_a}) / (e^({of_a}) + e^({of_b})) = [{g_a}](gate.0), and"
+            f" [{g_b}](gate.1) for {b}. Their sum is 1.",
             "gate",
         ),
+    ]
+
+
+def _summing(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
+    chosen, gates, n = passed.chosen, passed.gates, len(held)
+    a, b = (f"FF{e + 1}" for e in chosen)
+    first = [out[0] for out in passed.made]
+    given = [g * out for g, out in zip(gates, first, strict=True)]
+    g_a, g_b, out_a, out_b = map(_brief, (*gates, *first))
+    return [
         Step(
             f"Now x goes through both networks. [{a}(x)](out.0) begins with {out_a},"
             f" [{b}(x)](out.1) with {out_b}.",
