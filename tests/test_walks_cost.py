@@ -9,8 +9,16 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from attnbook.model import TransformerConfig, TransformerDecoder, calls
 from attnbook.model.efficient import window_attention
+from attnbook.model.mixture import Mixture
 from attnbook.text.speeches import VOCAB
-from attnbook.walks import cache_growth, linear_state, reach, shared_heads, softmax_tiles
+from attnbook.walks import (
+    cache_growth,
+    linear_state,
+    mixture_step,
+    reach,
+    shared_heads,
+    softmax_tiles,
+)
 from attnbook.web import Drawing
 from tests.helpers.walks import drawn, told
 
@@ -175,3 +183,35 @@ def test_a_reach_that_cannot_be_drawn_is_refused() -> None:
         reach([window], torch.randn(17, 5))
     with pytest.raises(ValueError, match=r"layers must lie in 1\.\.5, got 0"):
         reach([], torch.randn(9, 5))
+
+
+def mixture(n_experts: int = 5, top: int = 2) -> Mixture:
+    torch.manual_seed(0)
+    layer = Mixture(TransformerConfig(10, 2, 7, 1), n_experts, top)
+    return layer.requires_grad_(False)
+
+
+def test_a_mixture_shows_what_its_layer_computes() -> None:
+    layer, x = mixture(), 3 * torch.randn(10)
+    walk = mixture_step(layer, x, word="G")
+    scores = [sum(w * a for w, a in zip(row, x, strict=True)) for row in layer.router.weight]
+    assert torch.allclose(drawn(walk, "s")[:, 0], torch.tensor(scores), atol=1e-5)
+    first, second = sorted(sorted(range(5), key=lambda e: -scores[e])[:2])
+    share = 1 / (1 + math.exp(scores[second] - scores[first]))
+    assert drawn(walk, "gate")[:, 0].tolist() == pytest.approx([share, 1 - share], abs=1e-5)
+    made = torch.stack([layer.experts[e](x) for e in (first, second)])
+    given = made * torch.tensor([[share], [1 - share]])
+    for name, right in (("out", made), ("given", given), ("x", x[None]), ("y", layer(x)[None])):
+        assert torch.allclose(drawn(walk, name), right[:, :6], atol=1e-5)
+    assert torch.allclose(drawn(walk, "given").sum(0), drawn(walk, "y")[0], atol=1e-5)
+    joined = [(a.start, a.end) for a in walk.arrows if a.drawn]
+    assert joined == [(f"s.{first}", "net.0"), (f"s.{second}", "net.1"), ("net", "gate")]
+    words, each = told(walk), 2 * 10 * 7 + 10 + 7
+    assert f"[FF{first + 1}](net.0)" in words and f"[FF{second + 1}](net.1)" in words
+    assert f"all 5 networks hold {5 * each} parameters, of which “G” used {2 * each}." in words
+
+
+def test_a_mixture_that_trains_goes_on_training() -> None:
+    layer = Mixture(TransformerConfig(10, 2, 7, 1), 3, 2)
+    mixture_step(layer, torch.zeros(10), word="G")
+    assert layer.training and layer(torch.randn(10)).requires_grad

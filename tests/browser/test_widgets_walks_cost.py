@@ -11,8 +11,16 @@ from torch import nn
 from torch.nn.functional import pad
 
 from attnbook.model import TransformerConfig, TransformerDecoder
+from attnbook.model.mixture import Mixture
 from attnbook.text.speeches import VOCAB
-from attnbook.walks import cache_growth, linear_state, reach, shared_heads, softmax_tiles
+from attnbook.walks import (
+    cache_growth,
+    linear_state,
+    mixture_step,
+    reach,
+    shared_heads,
+    softmax_tiles,
+)
 from attnbook.web import Drawing
 from tests.browser.widget_pages import everywhere, serious, settle, widget, written
 from tests.helpers.walks import drawn
@@ -32,6 +40,9 @@ def walks() -> list[Drawing]:
             [lambda x, f=f: f(pad(x.T, (f.dilation[0], 0))).T for f in layers],
             torch.randn(9, 5),
             name="dilated",
+        ),
+        mixture_step(
+            Mixture(TransformerConfig(10, 2, 7, 1)), 3 * torch.randn(10), word="G", name="mixture"
         ),
     ]
 
@@ -59,7 +70,13 @@ def test_every_step_by_keyboard_and_its_numbers(
         heard = drawing.locator("[aria-live=polite]").text_content() or ""
         assert heard.startswith(f"Step {len(walk.steps)} of {len(walk.steps)}.")
         assert drawing.locator(".draw-unseen").count() == 0
-    for n, part, digits in ((0, "a", 2), (1, "bits-1", 2), (2, "out", 2), (3, "out", 1)):
+    for n, part, digits in (
+        (0, "a", 2),
+        (1, "bits-1", 2),
+        (2, "out", 2),
+        (3, "out", 1),
+        (5, "y", 2),
+    ):
         wanted = [f"{x:z.{digits}f}".replace("-", "−") for x in drawn(WALKS[n], part).flatten()]
         assert written(widget(page, n), part) == wanted
 
@@ -74,6 +91,21 @@ def test_bytes_wait_for_the_guess(
     assert written(drawing, "bytes") == ["192", "384"]
     drawing.get_by_role("button", name="Next", exact=True).click()
     assert written(drawing, "bytes") == ["192", "384", "576"]
+
+
+@everywhere
+def test_two_networks_wait_for_the_guess(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+) -> None:
+    walk = WALKS[5]
+    drawing = widget(page_factory(f"{path}#w.mixture=step:3", **where), 5)
+    assert len(written(drawing, "s")) == 8 and written(drawing, "net") == []
+    drawing.get_by_role("button", name="Show").click()
+    best = drawn(walk, "s")[:, 0].topk(2).indices.sort().values
+    assert written(drawing, "net") == [f"FF{e + 1}" for e in best]
+    assert written(drawing, "gate") == []
+    drawing.get_by_role("button", name="Next", exact=True).click()
+    assert written(drawing, "gate") == [f"{g:.2f}" for g in drawn(walk, "gate").flatten()]
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 390), ("dark", 1280)])

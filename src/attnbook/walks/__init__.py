@@ -9,6 +9,7 @@ from attnbook.walks._gru import gru_step
 from attnbook.walks._heads import heads_step
 from attnbook.walks._input import input_layout
 from attnbook.walks._linear import linear_state
+from attnbook.walks._mixture import mixture_step
 from attnbook.walks._modern import modern_parts
 from attnbook.walks._next import next_token
 from attnbook.walks._parts import part_walks
@@ -33,6 +34,7 @@ __all__ = [
     "input_layout",
     "linear_state",
     "masked_word",
+    "mixture_step",
     "modern_parts",
     "next_token",
     "one_draw",
