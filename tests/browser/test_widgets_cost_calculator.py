@@ -304,18 +304,12 @@ def roofline(calculator: Locator, of: CostCalculator) -> None:
     settle(calculator.page)
     roof = calculator.locator("polyline.attn-cost-roof").get_attribute("points") or ""
     (left, foot), (ridge, peak), end = (map(float, pair.split(",")) for pair in roof.split())
-    speeds = {"speed": of.speed, "bandwidth": of.bandwidth}
     bend = of.speed / of.bandwidth
-    labels = calculator.locator(".attn-cost-roofline .attn-axis span")
-    marks = labels.evaluate_all(
-        "(all) => all.map((e) => [parseFloat(e.style.left), e.textContent])"
-    )
-    (at, text), *_ = marks
-    assert at == left == 0
-    low = np.log10(float(text))
-    decade = (ridge - left) / (np.log10(bend) - low)
-    assert list(end) == [100, peak]
-    rise = (foot - peak) / (ridge - left) * decade  # of a power of ten
+    first = calculator.locator(".attn-cost-roofline .attn-axis span").first
+    low = np.log10(float(first.text_content() or ""))
+    assert left == 0 and list(end) == [100, peak]
+    decade = ridge / (np.log10(bend) - low)
+    rise = (foot - peak) / ridge * decade  # of a power of ten
     points = places(calculator, ".attn-cost-roofline .attn-point") * 100
     said = calculator.locator(".attn-cost-said").all_text_contents()
     alt = calculator.locator(".attn-cost-roofline [role=img]").get_attribute("aria-label") or ""
@@ -329,8 +323,7 @@ def roofline(calculator: Locator, of: CostCalculator) -> None:
         assert f": at most {scaled(reached, COUNTS)} operations a second, {share}." in words
         assert words in alt
     assert f"its ridge is at {rated(bend)} operations a byte" in alt
-    for text in (scaled(speeds["speed"], COUNTS), scaled(speeds["bandwidth"], STORE)):
-        assert text in alt
+    assert scaled(of.speed, COUNTS) in alt and scaled(of.bandwidth, STORE) in alt
 
 
 @everywhere
@@ -375,15 +368,21 @@ def test_words_in_the_roofline_stand_apart(open_page: Callable[..., Page], width
     page = open_page(width=width)
     calculator = widget(page, COSTS)
     choose(calculator, "chart", "roofline")
-    for n, batch, end in (("Home", "Home", ""), ("End", "End", ""), ("Home", "End", "GPT-3")):
-        slider(calculator, "tokens n").press(n)
-        slider(calculator, "texts at once").press(batch)
-        choose(calculator, "model", end or "six blocks")
+    for model, keys in (
+        ("six blocks", {"tokens n": "Home", "texts at once": "Home"}),
+        ("six blocks", {"tokens n": "End", "texts at once": "End"}),
+        ("GPT-3", {"tokens n": "Home"}),
+        ("GPT-3", {"operations/s": "Home", "bytes/s": "End"}),
+        ("six blocks", {"operations/s": "End", "bytes/s": "Home"}),
+    ):
+        choose(calculator, "model", model)
+        for name, key in keys.items():
+            slider(calculator, name).press(key)
         settle(page, 2)
         inside = calculator.locator(".attn-cost-label, .attn-cost-side").all()
         frame = box_of(calculator)
         for one, other in itertools.combinations(inside, 2):
-            assert not overlap(box_of(one), box_of(other)), (n, batch, one.text_content())
+            assert not overlap(box_of(one), box_of(other)), (model, keys, one.text_content())
         for label in inside:
             box = box_of(label)
             assert frame["x"] <= box["x"]

@@ -40,7 +40,7 @@ export function scaled(x, units) {
   return grouped(format(x, Number.isInteger(x) && !n ? 0 : digits())) + units[n];
 }
 export const counted = (x) => scaled(x, COUNTS);
-export const rated = (x) => (x < 0.01 ? String(Number(x.toPrecision(2))) : counted(x));
+export const rated = (x, units = COUNTS) => (x < 0.01 ? String(Number(x.toPrecision(2))) : scaled(x, units));
 export const stored = (x) => scaled(x, STORE);
 export const timed = (x) => (x >= 1 ? scaled(x, [" s"]) : scaled(x * 1e9, [" ns", " µs", " ms", " s"]));
 

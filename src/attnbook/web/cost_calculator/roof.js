@@ -32,7 +32,7 @@ export function drawRoof(parts, now) {
   trace(parts.roof, [[0, height(bandwidth * 10 ** low)], corner, [1, corner[1]]]);
   trace(parts.ridge, [[corner[0], 0], corner]);
   for (const side of parts.sides) move(side, corner[0], 0);
-  write(parts.sides[2], `ridge: ${rated(ridge)}`);
+  write(parts.sides[2], `ridge: ${rated(ridge, SHORT)}`);
   drawPasses(parts.points, passes.map(({ intensity, reached }) => [along(intensity), height(reached)]));
   tell(parts, now, ridge, passes);
 }
@@ -40,7 +40,7 @@ export function drawRoof(parts, now) {
 // Both axes are logarithmic, with room around the ridge and above the roof.
 function scales({ speed, bandwidth }, ridge, passes) {
   const every = passes.map(({ intensity }) => Math.log10(intensity)), bend = Math.log10(ridge);
-  const low = Math.floor(Math.min(FEWEST[0], bend - 1, ...every));
+  const low = Math.floor(Math.min(FEWEST[0], bend - 1.5, ...every));
   const high = Math.ceil(Math.max(FEWEST[1], bend + 1, ...every.map((x) => x + 0.1)));
   const bottom = Math.floor(Math.log10(bandwidth) + low), peak = Math.log10(speed);
   const top = Math.ceil(peak + 0.2 * (peak - bottom));
