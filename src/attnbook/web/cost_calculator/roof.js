@@ -41,7 +41,7 @@ export function drawRoof(parts, now) {
 function scales({ speed, bandwidth }, ridge, passes) {
   const every = passes.map(({ intensity }) => Math.log10(intensity)), bend = Math.log10(ridge);
   const low = Math.floor(Math.min(FEWEST[0], bend - 1.5, ...every));
-  const high = Math.ceil(Math.max(FEWEST[1], bend + 1, ...every.map((x) => x + 0.1)));
+  const high = Math.ceil(Math.max(FEWEST[1], bend + 1.5, ...every.map((x) => x + 0.1)));
   const bottom = Math.floor(Math.log10(bandwidth) + low), peak = Math.log10(speed);
   const top = Math.ceil(peak + 0.2 * (peak - bottom));
   return {
