@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from attnbook import web
 from attnbook.model.costs import step_cost
 from attnbook.web import CostCalculator
-from attnbook.web.cost_calculator.widget import COUNTS, MOST, STORE, WIDTHS, scaled, timed
+from attnbook.web.cost_calculator.widget import COUNTS, MOST, STORE, WIDTHS, rated, scaled, timed
 
 SMALL = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
 LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}
@@ -69,7 +69,10 @@ def calculator(**options: Any) -> CostCalculator:
         ),
         ({"n": 0}, "n must be 1..131072, not 0"),
         ({"batch": 1025}, "batch must be 1..1024, not 1025"),
-        ({"chart": "cost"}, "chart must be one of ['operations', 'memory', 'time'], not 'cost'"),
+        (
+            {"chart": "cost"},
+            "chart must be one of ['operations', 'memory', 'time', 'roofline'], not",
+        ),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], says: str) -> None:
@@ -109,6 +112,43 @@ def test_curves_are_those_of_the_formula() -> None:
         assert widget.curves()[name][10] == widget.seconds(n=1024)[k]
 
 
+def test_a_point_below_the_roof_computed_by_hand() -> None:
+    sizes = {"d_model": 64, "n_layers": 1, "n_heads": 4, "n_kv_heads": 2, "size": 2}
+    speeds = {"speed": 1e12, "bandwidth": 1e11}  # the ridge: 10 operations a byte
+    widget = calculator(models={"tiny": sizes}, machines={"here": speeds}, n=16, chart="roofline")
+    # matrices: 10 · 64² + 2 · 64 · 32 = 45,056; a token: 2 · 45,056 + 4 · 16 · 64 = 94,208
+    # read: 2 · 45,056 bytes of parameters, 2 · 16 · 32 · 2 = 2,048 of the cache
+    reading, writing = widget.roofline().values()
+    assert writing == (94208 / 92160, pytest.approx(94208 / 92160 * 1e11), "memory")
+    assert reading == (16 * 94208 / 90112, 1e12, "arithmetic")  # 16.7 operations a byte
+    widget.cache = False  # each token reads all anew
+    assert list(widget.roofline().values()) == [reading, reading]
+
+
+def test_one_text_waits_for_memory_and_a_long_prompt_for_arithmetic() -> None:
+    machine = {"speed": 1e15, "bandwidth": 3.35e12}
+    for sizes in (SMALL, LARGE):
+        widget = calculator(models={"a": sizes}, machines={"fast": machine})
+        reading, writing = widget.roofline().values()
+        assert (reading.bound, writing.bound) == ("arithmetic", "memory")
+        assert reading.intensity > 1e15 / 3.35e12 > 100 * writing.intensity
+        assert reading.reached == 1e15
+        assert writing.reached == pytest.approx(3.35e12 * writing.intensity)
+
+
+def test_the_picture_draws_the_roof() -> None:
+    widget = calculator(chart="roofline")
+    figure = Figure()
+    widget.draw(figure)
+    roof, *points = figure.axes[0].lines
+    x, y = np.asarray(roof.get_xydata()).T
+    assert x[1] == 2.5 and np.allclose(y, np.minimum(5e10, 2e10 * x))
+    drawn = [np.ravel(point.get_xydata()).tolist() for point in points]
+    assert drawn == [[each.intensity, each.reached] for each in widget.roofline().values()]
+    assert "bound by memory" in str(points[1].get_label())
+    assert figure.axes[0].get_xlabel() == "operations a byte; the ridge at 2.50"
+
+
 def test_the_picture_draws_the_curves() -> None:
     widget = calculator(chart="memory")
     figure = Figure()
@@ -130,6 +170,7 @@ def test_numbers_as_one_reads_them() -> None:
     ]
     assert [scaled(x, STORE) for x in numbers[7:10]] == ["9.99 MB", "10.0 MB", "100 GB"]
     assert scaled(5e21, COUNTS) == "5,000 quintillion"
+    assert [rated(x) for x in (1e-5, 0.00123, 0.01, 298.6)] == ["0.00001", "0.0012", "0.01", "299"]
     assert [timed(x) for x in (2e-10, 3.21e-6, 0.0123, 0.5, 12, 4000, 1649.4)] == [
         *("0.20 ns", "3.21 µs", "12.3 ms", "500 ms", "12 s", "4,000 s", "1,649 s"),
     ]
@@ -140,7 +181,7 @@ def node(script: str, given: Any) -> Any:
     file = Path(web.__file__).parent / "cost_calculator/costs.js"
     head = (
         f"import * as calculator from {json.dumps(file.as_uri())};"
-        "const { stepCost, seconds, counted, stored, timed, divisors } = calculator;"
+        "const { stepCost, seconds, counted, stored, timed, rated, divisors } = calculator;"
         "import { readFileSync } from 'node:fs';"
         "const given = JSON.parse(readFileSync(0, 'utf8'));"
     )
@@ -183,6 +224,27 @@ def test_the_page_counts_as_python_does() -> None:
         assert times == pytest.approx(ours.seconds(**speeds), rel=1e-12)
         assert operations == scaled(ours.operations, COUNTS)
         assert (cache, computing) == (scaled(ours.cache, STORE), timed(ours.seconds(**speeds)[0]))
+
+
+def test_the_page_draws_the_roofline_of_python() -> None:
+    machines = [HERE, {"speed": 1e15, "bandwidth": 3.35e12}, {"speed": 1e9, "bandwidth": 1e14}]
+    choices = [(SMALL, 1, 1), (SMALL, 1024, 7), (LARGE, 64, 300), (LARGE, 131072, 1024)]
+    for speeds in machines:
+        for sizes, n, batch in choices:
+            widget = calculator(
+                models={"a": sizes}, machines={"b": speeds}, n=n, batch=batch, cache=n != 64
+            )
+            now = {**sizes, **speeds, "n": n, "batch": batch, "cache": n != 64}
+            found = node(
+                "const all = calculator.roofline(given).map(Object.values);"
+                "console.log(JSON.stringify([...all, rated(given.speed / given.bandwidth)]));",
+                now,
+            )
+            ours = [[name, *each] for name, each in widget.roofline().items()]
+            for (name, x, y, bound), (name_, x_, y_, bound_) in zip(found, ours, strict=False):
+                assert (name, bound) == (name_, bound_)
+                assert [x, y] == pytest.approx([x_, y_], rel=1e-12)
+            assert found[2] == rated(speeds["speed"] / speeds["bandwidth"])
 
 
 def test_divisors() -> None:

@@ -266,12 +266,12 @@ def test_calculator_keeps_the_contract(browser: Browser, attached: bool) -> None
     page.get_by_role("slider", name="tokens n").press("ArrowRight")
     page.get_by_role("slider", name="width d").press("ArrowRight")  # 768 has other divisors
     page.get_by_role("checkbox").click()
-    page.get_by_role("combobox", name="curves").select_option("memory")
+    page.get_by_role("combobox", name="chart").select_option("memory")
     assert page.evaluate(f"[...{sizes}, unsaved.size]") == [76, 768, 8, 2, False, "memory", 0]
     page.evaluate("model.fromKernel('n', 1), model.fromKernel('batch', 7)")
     settle(page, 2)
     assert page.locator(".attn-value").all_text_contents()[:2] == ["1", "7"]
-    box = page.locator(".attn-graph").bounding_box()
+    box = page.locator(".attn-cost-curves .attn-graph").bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] - 1, box["y"] + 20)
     assert page.evaluate("[model.get('n') > 120000, unsaved.size]") == [True, 0]

@@ -1,17 +1,28 @@
 """CostCalculator in Chromium, on a built page: its numbers are those of `costs.step_cost`."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import FloatRect, Locator, Page
 
 from attnbook.model.costs import step_cost
 from attnbook.web import CostCalculator
-from attnbook.web.cost_calculator.widget import COUNTS, STORE, scaled, timed
-from tests.browser.widget_pages import copied, everywhere, follow, settle, violations, widget, work
+from attnbook.web.cost_calculator.widget import COUNTS, STORE, rated, scaled, timed
+from tests.browser.widget_pages import (
+    box_of,
+    copied,
+    drag_along,
+    everywhere,
+    follow,
+    settle,
+    violations,
+    widget,
+    work,
+)
 
 SIX: dict[str, Any] = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
 LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}
@@ -169,7 +180,7 @@ def test_curves_and_rings_are_where_the_formula_says(
     open_page: Callable[..., Page], chart: str
 ) -> None:
     calculator = widget(open_page(), COSTS)
-    choose(calculator, "curves", chart)
+    choose(calculator, "chart", chart)
     of = widgets()[COSTS]
     of.chart = chart
     expected, drawn = list(of.curves().values()), curves(calculator)
@@ -194,7 +205,7 @@ def test_curves_and_rings_are_where_the_formula_says(
 def test_the_grid_reaches_the_top(open_page: Callable[..., Page]) -> None:
     calculator = widget(open_page("#w.costs=cache:0;n_layers:30;size:2"), COSTS)
     for chart in ("operations", "memory", "time"):  # memory: eleven powers of ten
-        choose(calculator, "curves", chart)
+        choose(calculator, "chart", chart)
         ticks = calculator.locator(".attn-cost-tick")
         at = sorted(
             y
@@ -217,14 +228,14 @@ def test_rings_are_shown_where_they_were_measured(open_page: Callable[..., Page]
     assert len(places(calculator, ".attn-cost-ring")) == 1
     choose(calculator, "machine", "fast")
     assert len(places(calculator, ".attn-cost-ring")) == 1  # operations are the same everywhere
-    choose(calculator, "curves", "time")
+    choose(calculator, "chart", "time")
     assert len(places(calculator, ".attn-cost-ring")) == 0
 
 
 def test_a_pointer_moves_along_the_curves(open_page: Callable[..., Page]) -> None:
     page = open_page()
     calculator = widget(page, COSTS)
-    graph = calculator.locator(".attn-graph")
+    graph = calculator.locator(".attn-cost-curves .attn-graph")
     graph.scroll_into_view_if_needed()
     box = graph.bounding_box()
     assert box
@@ -236,7 +247,7 @@ def test_a_pointer_moves_along_the_curves(open_page: Callable[..., Page]) -> Non
     n = int((calculator.locator(".attn-value").first.text_content() or "").replace(",", ""))
     assert n == pytest.approx(4096, rel=0.05)
     assert texts(calculator) == says(n=n)
-    x = places(calculator, ".attn-graph .attn-point:not(.attn-cost-ring)")[:, 0]
+    x = places(calculator, ".attn-cost-curves .attn-point:not(.attn-cost-ring)")[:, 0]
     assert np.allclose(x, np.log2(n) / 17, atol=1e-3)
 
 
@@ -247,10 +258,10 @@ def test_a_link_restores_it(open_page: Callable[..., Page], where: dict[str, Any
     slider(calculator, "tokens n").press("End")
     choose(calculator, "model", "GPT-3")
     calculator.get_by_role("checkbox").click()
-    choose(calculator, "curves", "time")
+    choose(calculator, "chart", "time")
     fresh = widget(open_page(copied(calculator), **where), COSTS)
     assert texts(fresh) == says(**LARGE, n=131072, cache=False)
-    assert fresh.get_by_role("combobox", name="curves").input_value() == "time"
+    assert fresh.get_by_role("combobox", name="chart").input_value() == "time"
     odd = "n:0;d_model:570;n_heads:5;n_kv_heads:7;n_layers:999;batch:-3;size:3;speed:1;chart:9"
     follow(fresh.page, f"#w.costs={odd}")  # what it can mean
     sizes = {"n": 1, "d_model": 576, "n_heads": 4, "n_kv_heads": 4, "n_layers": 128, "size": 2}
@@ -273,10 +284,13 @@ def test_a_drag_changes_little(open_page: Callable[..., Page]) -> None:
 def test_names_of_curves_stand_beside_them(open_page: Callable[..., Page], width: int) -> None:
     page = open_page(width=width)
     calculator = widget(page, COSTS)
-    plot, frame = (calculator.locator(part).bounding_box() for part in (".attn-graph", ":scope"))
+    plot, frame = (
+        calculator.locator(part).bounding_box()
+        for part in (".attn-cost-curves .attn-graph", ":scope")
+    )
     assert plot and frame
     for chart in ("operations", "memory", "time"):
-        calculator.get_by_role("combobox", name="curves").select_option(chart)
+        calculator.get_by_role("combobox", name="chart").select_option(chart)
         settle(page, 2)
         names = [end for end in calculator.locator(".attn-cost-end").all() if end.text_content()]
         boxes = [box for end in names if (box := end.bounding_box())]
@@ -285,17 +299,120 @@ def test_names_of_curves_stand_beside_them(open_page: Callable[..., Page], width
         assert all(box["x"] + box["width"] <= frame["x"] + frame["width"] for box in boxes)
 
 
+def roofline(calculator: Locator, of: CostCalculator) -> None:
+    """That the roof, both points and the words beneath are where Python says."""
+    settle(calculator.page)
+    roof = calculator.locator("polyline.attn-cost-roof").get_attribute("points") or ""
+    (left, foot), (ridge, peak), end = (map(float, pair.split(",")) for pair in roof.split())
+    bend = of.speed / of.bandwidth
+    first = calculator.locator(".attn-cost-roofline .attn-axis span").first
+    low = np.log10(float(first.text_content() or ""))
+    assert left == 0 and list(end) == [100, peak]
+    decade = ridge / (np.log10(bend) - low)
+    rise = (foot - peak) / ridge * decade  # of a power of ten
+    points = places(calculator, ".attn-cost-roofline .attn-point") * 100
+    said = calculator.locator(".attn-cost-said").all_text_contents()
+    alt = calculator.locator(".attn-cost-roofline [role=img]").get_attribute("aria-label") or ""
+    for (x, y), words, (intensity, reached, bound) in zip(
+        points, said, of.roofline().values(), strict=True
+    ):
+        assert x == pytest.approx((np.log10(intensity) - low) * decade, abs=0.05)
+        assert 100 - y == pytest.approx(peak + np.log10(of.speed / reached) * rise, abs=0.05)
+        share = f"{rated(100 * reached / of.speed)} % of the peak"
+        assert f"{rated(intensity)} operations a byte, bound by {bound}: " in words
+        assert f": at most {scaled(reached, COUNTS)} operations a second, {share}." in words
+        assert words in alt
+    assert f"its ridge is at {rated(bend)} operations a byte" in alt
+    assert scaled(of.speed, COUNTS) in alt and scaled(of.bandwidth, STORE) in alt
+
+
+@everywhere
+def test_points_move_below_the_roof(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
+    page = open_page(**where)
+    calculator, of = widget(page, COSTS), widgets()[COSTS]
+    choose(calculator, "chart", "roofline")
+    assert not calculator.locator(".attn-cost-curves").is_visible()
+    roofline(calculator, of)
+    before = places(calculator, ".attn-cost-roofline .attn-point")
+    said = calculator.locator(".attn-cost-said").all_text_contents()
+    knob = slider(calculator, "texts at once")
+    box = box_of(knob)
+    y = box["y"] + box["height"] / 2
+    drag_along(page, (box["x"] + 12, y), (box["x"] + box["width"] * 0.8, y))
+    of.batch = int((calculator.locator(".attn-value").nth(1).text_content() or "").replace(",", ""))
+    assert of.batch > 32
+    roofline(calculator, of)
+    assert (places(calculator, ".attn-cost-roofline .attn-point") != before).any(1).all()
+    now = calculator.locator(".attn-cost-said").all_text_contents()
+    assert "bound by memory" in said[1] and "bound by arithmetic" in now[1]
+    choose(calculator, "model", "GPT-3")
+    of.set_state(LARGE)
+    choose(calculator, "machine", "fast")
+    of.set_state(FAST)
+    roofline(calculator, of)
+    for name, end, trait, value in (
+        ("tokens n", "End", "n", 131072),
+        ("operations/s", "Home", "speed", 1e9),
+        ("bytes/s", "End", "bandwidth", 1e14),
+    ):
+        slider(calculator, name).press(end)
+        of.set_state({trait: value})
+        roofline(calculator, of)
+    calculator.get_by_role("checkbox").click()
+    of.cache = False
+    roofline(calculator, of)
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_words_in_the_roofline_stand_apart(open_page: Callable[..., Page], width: int) -> None:
+    page = open_page(width=width)
+    calculator = widget(page, COSTS)
+    choose(calculator, "chart", "roofline")
+    for model, keys in (
+        ("six blocks", {"tokens n": "Home", "texts at once": "Home"}),
+        ("six blocks", {"tokens n": "End", "texts at once": "End"}),
+        ("GPT-3", {"tokens n": "Home"}),
+        ("GPT-3", {"operations/s": "Home", "bytes/s": "End"}),
+        ("six blocks", {"operations/s": "End", "bytes/s": "Home"}),
+    ):
+        choose(calculator, "model", model)
+        for name, key in keys.items():
+            slider(calculator, name).press(key)
+        settle(page, 2)
+        inside = calculator.locator(".attn-cost-label, .attn-cost-side").all()
+        frame = box_of(calculator)
+        for one, other in itertools.combinations(inside, 2):
+            assert not overlap(box_of(one), box_of(other)), (model, keys, one.text_content())
+        for label in inside:
+            box = box_of(label)
+            assert frame["x"] <= box["x"]
+            assert box["x"] + box["width"] <= frame["x"] + frame["width"]
+            assert label.evaluate("(e) => parseFloat(getComputedStyle(e).fontSize)") >= 11
+
+
+def overlap(a: FloatRect, b: FloatRect) -> bool:
+    return all(
+        a[at] + 1 < b[at] + b[size] and b[at] + 1 < a[at] + a[size]
+        for at, size in (("x", "width"), ("y", "height"))
+    )
+
+
 @everywhere
 def test_a_page_holds_it(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     settle(page)
+    choose(widget(page, COSTS), "chart", "roofline")
     assert page.evaluate("document.documentElement.scrollWidth") <= where["width"]
     for control in page.locator(".attn button, .attn select, .attn input").all():
         box = control.bounding_box()
         assert box and box["height"] >= 32 and box["width"] >= 32
 
 
+@pytest.mark.parametrize("width", [1100, 390])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any) -> None:
-    page = open_page(theme=theme)
+def test_axe_finds_nothing(open_page: Callable[..., Page], theme: Any, width: int) -> None:
+    page = open_page(theme=theme, width=width)
+    assert violations(page) == []
+    choose(widget(page, COSTS), "chart", "roofline")
+    settle(page)
     assert violations(page) == []

@@ -66,6 +66,14 @@ class StepCost(NamedTuple):
     cache: int
     scores: int
 
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that is read: of parameters and cache, each once.
+
+        Source: Williams et al. 2009 (operational intensity).
+        """
+        return self.operations / (self.parameters + self.cache)
+
     def seconds(self, speed: float | int, bandwidth: float | int) -> tuple[float, float]:
         """How long arithmetic takes, and memory: each parameter and each kept number is read once.
 

@@ -10,8 +10,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.mixture import Mixture
 from attnbook.model.recording import calls
 from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid, text
-from attnbook.walks._attention import _brief
-from attnbook.walks._input import written_sum
+from attnbook.walks._input import brief, written_sum
 from attnbook.web import Drawing, Step
 
 SHOWN = 6  # numbers of a vector
@@ -135,8 +134,8 @@ def _small(words: str, beside: str) -> Part:
 def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
     scores = passed.scores
     a, b = (f"FF{e + 1}" for e in passed.chosen)
-    of_a, of_b = (_brief(scores[e], 1) for e in passed.chosen)
-    g_a, g_b = map(_brief, passed.gates)
+    of_a, of_b = (brief(scores[e], 1) for e in passed.chosen)
+    g_a, g_b = map(brief, passed.gates)
     return [
         Step(
             f"The [vector x](x) of “{word}” comes to {n} networks. Each of them could take it.",
@@ -144,7 +143,7 @@ def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
         ),
         Step(
             "The router multiplies x by a matrix: [a score](s) for each network. Network 1 gets"
-            f" [{_brief(scores[0], 1)}](s.0).",
+            f" [{brief(scores[0], 1)}](s.0).",
             "s",
         ),
         Step(
@@ -167,7 +166,7 @@ def _summing(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
     a, b = (f"FF{e + 1}" for e in chosen)
     first = [out[0] for out in passed.made]
     given = [g * out for g, out in zip(gates, first, strict=True)]
-    g_a, g_b, out_a, out_b = map(_brief, (*gates, *first))
+    g_a, g_b, out_a, out_b = map(brief, (*gates, *first))
     return [
         Step(
             f"Now x goes through both networks. [{a}(x)](out.0) begins with {out_a},"
@@ -176,12 +175,12 @@ def _summing(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
         ),
         Step(
             f"Each result is multiplied by its gate. [First numbers](given): {g_a} × {out_a} ="
-            f" {_brief(given[0])}, and {g_b} × {out_b} = {_brief(given[1])}.",
+            f" {brief(given[0])}, and {g_b} × {out_b} = {brief(given[1])}.",
             "given",
         ),
         Step(
             f"Their sum is [y](y), what the layer gives: {written_sum([*map(float, given)])} ="
-            f" [{_brief(passed.y[0])}](y.0).",
+            f" [{brief(passed.y[0])}](y.0).",
             "y",
         ),
         Step(

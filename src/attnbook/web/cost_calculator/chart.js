@@ -4,15 +4,18 @@ import { axis, curve, dot, follow, move, plot, trace } from "../shared/plot.js";
 import { h } from "../shared/ui.js";
 import { MOST, counted, curvesOf, stored, timed } from "./costs.js";
 
-const TICKS = 9;
+export const TICKS = 9;
 const STEPS = Array.from({ length: 18 }, (_, k) => 2 ** k); // numbers of tokens at which a curve is computed
 const TEXTS = { operations: counted, memory: stored, time: timed };
 const along = (n) => Math.log2(n) / Math.log2(MOST[0]);
 
+export const makeGrid = () =>
+  Array.from({ length: TICKS }, () => [curve("attn-zero"), h("span", { className: "attn-cost-tick" })]);
+
 // `points` are what was measured; `choose` gets the number of tokens that the reader points at.
 export function makeChart(points, choose) {
   const lines = [1, 2, 3].map((k) => curve(`attn-cost-line attn-cost-${k}`)), here = curve("attn-faint");
-  const grid = Array.from({ length: TICKS }, () => [curve("attn-zero"), h("span", { className: "attn-cost-tick" })]);
+  const grid = makeGrid();
   const ends = lines.map((_, k) => h("span", { className: `attn-cost-end attn-cost-${k + 1}` }));
   const marks = lines.map(() => dot("")), rings = points.map(() => dot("attn-cost-ring"));
   const graph = plot(...grid.map(([line]) => line), here, ...lines);
@@ -43,7 +46,7 @@ export function drawChart(chart, which, now, ours) {
 }
 
 // A line and its text at every power of ten, or where these are too many, at every second, third ...
-function drawGrid(grid, low, high, height, text) {
+export function drawGrid(grid, low, high, height, text) {
   const step = Math.ceil((high - low) / TICKS);
   grid.forEach(([line, tick], k) => {
     const at = low + k * step, shown = at < high;

@@ -20,6 +20,17 @@ export function stepCost({ n, d_model: d, n_layers, n_heads, n_kv_heads, batch, 
 }
 export const seconds = ({ operations, parameters, cache }, { speed, bandwidth }) =>
   [operations / speed, (parameters + cache) / bandwidth];
+export const boundBy = ([computing, reading]) => (computing > reading ? "arithmetic" : "memory");
+
+// Twin of `CostCalculator.roofline`: what a pass does for each byte that it reads, and then at most a second.
+export const PASSES = ["reading the prompt", "writing a token"];
+export const roofline = (now) => [{ ...now, cache: false }, now].map((sizes, k) => {
+  const cost = stepCost(sizes), times = seconds(cost, now);
+  return {
+    name: PASSES[k], intensity: cost.operations / (cost.parameters + cost.cache),
+    reached: cost.operations / Math.max(...times), bound: boundBy(times),
+  };
+});
 
 // Three digits and a unit; units grow a thousandfold.
 export function scaled(x, units) {
@@ -29,6 +40,7 @@ export function scaled(x, units) {
   return grouped(format(x, Number.isInteger(x) && !n ? 0 : digits())) + units[n];
 }
 export const counted = (x) => scaled(x, COUNTS);
+export const rated = (x, units = COUNTS) => (x < 0.01 ? String(Number(x.toPrecision(2))) : scaled(x, units));
 export const stored = (x) => scaled(x, STORE);
 export const timed = (x) => (x >= 1 ? scaled(x, [" s"]) : scaled(x * 1e9, [" ns", " µs", " ms", " s"]));
 

@@ -3,9 +3,10 @@ import { grouped, within } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
 import { drawChart, makeChart } from "./chart.js";
+import { drawRoof, makeRoof } from "./roof.js";
 import {
   BYTES, CHARTS, COUNTS, MOST, SHORT, SIZES, SPANS, WIDTHS,
-  counted, fitted, headsOf, keyHeadsOf, nearest, scaled, seconds, stepCost, stored, timed,
+  boundBy, counted, fitted, headsOf, keyHeadsOf, nearest, scaled, seconds, stepCost, stored, timed,
 } from "./costs.js";
 
 const NUMBERS = ["n", ...SIZES, "batch", "speed", "bandwidth"];
@@ -39,7 +40,7 @@ function makeChoices(model, tell) {
     kind: presets("model", model.get("models")),
     machine: presets("machine", model.get("machines")),
     bits: select("numbers", BYTES.map((b) => `of ${8 * b} bits`), (k) => tell({ size: BYTES[k] })),
-    curves: select("curves", CHARTS, (k) => tell({ chart: CHARTS[k] })),
+    shown: select("chart", CHARTS, (k) => tell({ chart: CHARTS[k] })),
     check: h("input", { type: "checkbox", onchange: ({ target }) => tell({ cache: target.checked }) }),
   };
 }
@@ -70,10 +71,11 @@ function makeRow(name) {
 function build(model, { bar }, tell) {
   const title = model.get("title"), choices = makeChoices(model, tell), knobs = makeKnobs(model);
   const rows = Object.fromEntries(Object.keys(LOOKS).map((name) => [name, makeRow(name)]));
-  const chart = makeChart(model.get("points"), (n) => put(model, { n }));
+  const chart = makeChart(model.get("points"), (n) => put(model, { n })), roof = makeRoof();
   const work = h("p", { className: "attn-readout" }), verdict = h("p", { className: "attn-readout" });
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const note = h("p", { className: "attn-legend attn-cost-note" });
+  const curves = h("div", { className: "attn-cost-curves" }, chart.graph, chart.ticks, note);
   const root = h("div", { className: "attn attn-cost", role: "group", "aria-label": title || "The costs of a token" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []),
     ...(model.get("settings").length ? [h("div", { className: "attn-row" }, choices.setting.node)] : []),
@@ -82,18 +84,18 @@ function build(model, { bar }, tell) {
     h("div", { className: "attn-cost-knobs" }, ...Object.values(knobs).map(({ node }) => node)),
     h("p", { className: "attn-legend" }, "To write the next token of each text"), work,
     ...Object.values(rows).map(({ node }) => node), verdict, heard,
-    h("div", { className: "attn-row attn-cost-chart" }, choices.curves.node), chart.graph, chart.ticks, note, bar);
-  return { root, choices, knobs, rows, chart, work, verdict, heard, note };
+    h("div", { className: "attn-row attn-cost-chart" }, choices.shown.node), curves, roof.node, bar);
+  return { root, choices, knobs, rows, chart, curves, roof, work, verdict, heard, note };
 }
 
 // ---- drawing
-function drawChoices(model, { setting, kind, machine, bits, curves, check }, now) {
+function drawChoices(model, { setting, kind, machine, bits, shown, check }, now) {
   const which = (presets) => [...presets, {}].findIndex((preset) => is(preset, now));
   setting.list.selectedIndex = which(model.get("settings"));
   kind.list.selectedIndex = which(model.get("models"));
   machine.list.selectedIndex = which(model.get("machines"));
   bits.list.selectedIndex = BYTES.indexOf(now.size);
-  curves.list.selectedIndex = CHARTS.indexOf(model.get("chart"));
+  shown.list.selectedIndex = CHARTS.indexOf(model.get("chart"));
   check.checked = now.cache;
 }
 
@@ -131,10 +133,18 @@ function drawCurvesAndNote(model, { chart, note }, now) {
     : `Rings show ${first.name} on ${fastest.name}, ${batches} texts at once: choose these to see them.`;
 }
 
+function drawShown(model, parts, now) {
+  const roofed = model.get("chart") === "roofline";
+  parts.curves.hidden = roofed;
+  parts.roof.node.hidden = !roofed;
+  if (roofed) drawRoof(parts.roof, now);
+  else drawCurvesAndNote(model, parts, now);
+}
+
 function draw(model, parts) {
   const now = chosen(model), cost = stepCost(now), { operations, ...memory } = cost;
   const [computing, reading] = seconds(cost, now), most = Math.max(computing, reading);
-  const bound = computing > reading ? "arithmetic" : "memory", ratio = most / Math.min(computing, reading);
+  const bound = boundBy([computing, reading]), ratio = most / Math.min(computing, reading);
   drawChoices(model, parts.choices, now);
   drawKnobs(parts.knobs, now, bound);
   parts.work.replaceChildren(h("b", {}, counted(operations)), " operations");
@@ -142,7 +152,7 @@ function draw(model, parts) {
   drawRows(parts.rows, { computing, reading }, timed);
   parts.verdict.replaceChildren("Bound by ", h("b", {}, bound), `, ${scaled(ratio, COUNTS)} to 1: at most `,
     h("b", {}, counted(now.batch / most)), " tokens a second");
-  drawCurvesAndNote(model, parts, now);
+  drawShown(model, parts, now);
 }
 
 function render({ model, el }) {

@@ -4,10 +4,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import traitlets
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnbook import bundles
@@ -38,11 +39,33 @@ def timed(x: float | int) -> str:
     return scaled(x, [" s"]) if x >= 1 else scaled(x * 1e9, [" ns", " µs", " ms", " s"])
 
 
+def rated(x: float) -> str:
+    """`scaled` by COUNTS, with two significant digits below 0.01."""
+    if x < 0.01:
+        return np.format_float_positional(x, 2, fractional=False, trim="-")
+    return scaled(x, COUNTS)
+
+
+class Pass(NamedTuple):
+    """A pass through the blocks, below a roof.
+
+    Attributes:
+        intensity: operations for each byte that is read.
+        reached: operations a second, at most.
+        bound: what it waits for, "arithmetic" or "memory".
+    """
+
+    intensity: float
+    reached: float
+    bound: str
+
+
 class CostCalculator(Widget):
     """Operations, memory and time of a decoder that generates one token, and sliders for sizes.
 
     `costs.step_cost` gives operations and bytes. A step takes the time of its arithmetic or of
-    reading parameters and cache once, whichever is longer. Curves show one of the three against n.
+    reading parameters and cache once, whichever is longer. Curves show one of the three against n,
+    or a roofline what the machine can reach.
 
     Args:
         models: sizes of the models to choose from: d_model, n_layers, n_heads, n_kv_heads, and
@@ -55,7 +78,7 @@ class CostCalculator(Widget):
         n: tokens of each text so far, 1 to 131,072.
         batch: texts at once, 1 to 1,024.
         cache: whether the keys and values of earlier tokens are cached.
-        chart: the quantity of the curves: "operations", "memory" or "time".
+        chart: the quantity of the curves: "operations", "memory" or "time"; or "roofline".
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
@@ -196,9 +219,21 @@ class CostCalculator(Widget):
         """Seconds of arithmetic, and seconds of reading memory."""
         return self.cost(**changes).seconds(self.speed, self.bandwidth)
 
+    def roofline(self) -> dict[str, Pass]:
+        """Where two passes stand: all n tokens of a prompt at once, and one more token."""
+        passes = {"reading the prompt": {"cache": False}, "writing a token": {}}
+        found = {}
+        for name, changes in passes.items():
+            cost, (computing, reading) = self.cost(**changes), self.seconds(**changes)
+            bound = "arithmetic" if computing > reading else "memory"
+            found[name] = Pass(cost.intensity, cost.operations / max(computing, reading), bound)
+        return found
+
     def curves(self) -> dict[str, list[float]]:
-        """The values of each curve of the chart, at n = 1, 2, 4 ... 131,072."""
+        """The values of each curve of the chart, at n = 1, 2, 4 ... 131,072: none of a roofline."""
         n = [2**k for k in range(18)]
+        if self.chart == "roofline":
+            return {}
         if self.chart == "operations":
             ways = {"with a cache": True, "all anew": False}
             return {
@@ -219,10 +254,29 @@ class CostCalculator(Widget):
 
     def draw(self, figure: Figure) -> None:
         (axis,) = figure.subplots(1, squeeze=False)[0]
+        if self.chart == "roofline":
+            self._draw_roof(axis)
+        else:
+            self._draw_curves(axis)
+        axis.set(xscale="log", yscale="log")
+        axis.tick_params(labelsize=7)
+        axis.legend(fontsize=8)
+
+    def _draw_roof(self, axis: Axes) -> None:
+        ridge, passes = self.speed / self.bandwidth, self.roofline()
+        every = [ridge, *(each.intensity for each in passes.values())]
+        x = np.array([min(every) / 10, ridge, max(every) * 10])
+        roof = f"{scaled(self.bandwidth, STORE)} a second, {scaled(self.speed, COUNTS)} operations"
+        axis.plot(x, np.minimum(self.bandwidth * x, self.speed), label=roof)
+        for (name, (intensity, reached, bound)), mark in zip(passes.items(), "so", strict=True):
+            axis.plot(intensity, reached, mark, label=f"{name}: bound by {bound}")
+        axis.set_xlabel(f"operations a byte; the ridge at {rated(ridge)}", fontsize=8)
+        axis.set_ylabel("operations a second", fontsize=8)
+
+    def _draw_curves(self, axis: Axes) -> None:
         for (name, values), style in zip(self.curves().items(), ("-", "--", ":"), strict=False):
             axis.plot(2 ** np.arange(18), values, style, label=name)
         axis.axvline(self.n, color="#999999", linewidth=1)
-        axis.set(xscale="log", yscale="log")
         computing, reading = self.seconds()
         axis.set_xlabel(
             f"tokens; at {self.n:,} computing {timed(computing)}, reading {timed(reading)}",
@@ -231,8 +285,6 @@ class CostCalculator(Widget):
         axis.set_ylabel(
             {"memory": "bytes", "time": "seconds"}.get(self.chart, self.chart), fontsize=8
         )
-        axis.tick_params(labelsize=7)
-        axis.legend(fontsize=8)
 
 
 def _chosen(
