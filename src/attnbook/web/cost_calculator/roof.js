@@ -33,6 +33,7 @@ export function drawRoof(parts, now) {
   trace(parts.ridge, [[corner[0], 0], corner]);
   for (const side of parts.sides) move(side, corner[0], 0);
   write(parts.sides[2], `ridge: ${rated(ridge, SHORT)}`);
+  parts.sides[2].classList.toggle("attn-cost-left", corner[0] > 1 - NEAR);
   drawPasses(parts.points, passes.map(({ intensity, reached }) => [along(intensity), height(reached)]));
   tell(parts, now, ridge, passes);
 }
