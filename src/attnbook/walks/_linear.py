@@ -69,8 +69,10 @@ def _made(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str]) -> Made:
     pairs = fq @ fk.T
     slow = pairs[-1] @ v / pairs[-1].sum()
     outputs, states, state = [], [], None
-    for one in zip(*(x[None].split(1, dim=1) for x in (q, k, v)), strict=True):
-        out, state = linear_attention_step(*one, state)
+    for i in range(len(q)):
+        out, state = linear_attention_step(
+            q[None, i : i + 1], k[None, i : i + 1], v[None, i : i + 1], state
+        )
         outputs.append(out[0, 0])
         states.append(state[0, 0])
     return Made(names, fq, fk, v, pairs, slow, states, outputs[-1])
