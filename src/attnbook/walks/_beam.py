@@ -1,6 +1,7 @@
 """Beam search as a tree: kept and dropped hypotheses at each step, and the winner."""
 
 import textwrap
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -9,21 +10,42 @@ from torch import Tensor
 from attnbook.checks import check_whole
 from attnbook.model.decoding import Hypotheses, beam_search, evaluating
 from attnbook.model.transformer import TransformerDecoder
-from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid, row, text
+from attnbook.show.drawing import SMALL, Arrow, Part, arrow, box, cells, column, grid, row, text
 from attnbook.show.lettering import text_width
 from attnbook.text.tokenizers import BytePair
 from attnbook.web import Drawing, Step
 
 MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and between two rows
+Ids = tuple[int, ...]
 
 
 class Node(NamedTuple):
     """An extended hypothesis."""
 
-    before: int  # index of its parent among the hypotheses kept at the step before
-    ids: tuple[int, ...]
+    ids: Ids
     total: float
     score: float
+
+
+Level = list[tuple[Node, str]]  # hypotheses with the names of their parts
+
+
+class Found(NamedTuple):
+    """What a search has found."""
+
+    ids: Ids
+    said: str
+    sum: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """A beam search step by step, and what greedy search finds."""
+
+    kept: list[list[Node]]  # of each step, best first
+    dropped: list[list[Node]]  # of each step the best of the others
+    winner: Found
+    greedy: Found
 
 
 def beam_tree(
@@ -61,26 +83,59 @@ def beam_tree(
     ids = torch.tensor([tokenizer.encode(words)])
     if not ids.numel():
         raise ValueError("words must have at least one token, got none")
-    kept: list[list[Node]] = []  # of each step, best first
+    search = _searched(
+        model, tokenizer, ids, max_len=max_len, beam=beam, length_penalty=length_penalty
+    )
+    levels = _levels(search)
+    names, rows = _names(levels), []
+    for level in levels:
+        rows.append(row(*(_node(*each, tokenizer, bool(length_penalty)) for each in level), gap=5))
+    size, measure = len(model.vocab), "score" if length_penalty else "sum"
+    opening = Step(
+        f"Beam search keeps {beam} beginnings at once. It starts from the [text](words). Below"
+        " each token will stand the sum of log-probabilities up to it, in nats.",
+        "words",
+    )
+    return Drawing(
+        column(text(textwrap.fill(words, 48), name="words"), *rows, _ends(search, beam), gap=GAP),
+        *_branches(levels, names),
+        alt=f"A tree below the words {words}: at each step five tokens with their sums, the {beam}"
+        " that are kept in colour, the others grey. At the bottom what beam search and what greedy"
+        " search have found, each with its sum.",
+        steps=[
+            opening,
+            *_growth(search, tokenizer, size, measure),
+            *_outcome(search, names, measure),
+        ],
+        window=int(max(400, sum(part.height + GAP for part in rows))),
+        **options,
+    )
+
+
+def _searched(
+    model: TransformerDecoder,
+    tokenizer: BytePair,
+    ids: Tensor,
+    *,
+    max_len: int,
+    beam: int,
+    length_penalty: float | int,
+) -> Search:
+    kept: list[list[Node]] = []
     dropped: list[list[Node]] = []
 
     def watch(total: Tensor, ranked: Tensor, best: Tensor) -> None:
         sums, scores, size = total[0].flatten(), ranked[0].flatten(), ranked.shape[-1]
         begun = [node.ids for node in kept[-1]] if kept else [()]
+
+        def node(i: int) -> Node:
+            parent, token = divmod(i, size)
+            return Node((*begun[parent], token), float(sums[i]), float(scores[i]))
+
         stay, more = best[0].tolist(), scores.topk(2 * MOST).indices.tolist()
         others = [i for i in more if i not in stay and scores[i] > -torch.inf]
-        for where, some in ((kept, stay), (dropped, others[: MOST - beam])):
-            where.append(
-                [
-                    Node(
-                        i // size,
-                        (*begun[i // size], i % size),
-                        float(sums[i]),
-                        float(scores[i]),
-                    )
-                    for i in some
-                ]
-            )
+        kept.append([node(i) for i in stay])
+        dropped.append([node(i) for i in others[: MOST - beam]])
 
     def search(**how: Any) -> Hypotheses:
         state = model.start()
@@ -91,108 +146,128 @@ def beam_tree(
     with evaluating(model):
         found = search(beam=beam, length_penalty=length_penalty, watch=watch)
         greedy = search()
+    return Search(kept, dropped, _found(found, tokenizer), _found(greedy, tokenizer))
 
-    def part(node: Node, name: str, **look: Any) -> Part:
-        label = "(end)" if node.ids[-1] == model.vocab.eos else shown(tokenizer, node.ids[-1:])
-        while text_width(label, SMALL) > ROOM - 8:
-            label = label.removesuffix("…")[:-1] + "…"
-        lines = [box(label, width=ROOM, size=SMALL, **look)]
-        lines.append(cells([node.total], name=f"{name}sum", digits=1, width=ROOM, **look))
-        if length_penalty:
-            lines.append(cells([node.score], name=f"{name}score", digits=2, width=ROOM, **look))
-        return column(*lines, gap=0, name=name)
 
-    rows, arrows = [], []
-    names: dict[tuple[int, ...], str] = {(): "words"}
-    places: dict[tuple[int, ...], int] = {(): 0}  # from left to right
-    for n in range(1, len(kept) + 1):
-        level = [(node, f"kept{n}") for node in kept[n - 1]]
-        level += [(node, f"dropped{n}") for node in dropped[n - 1]]
+def _found(hypotheses: Hypotheses, tokenizer: BytePair) -> Found:
+    ids = tuple(hypotheses.tokens[0].tolist())
+    return Found(ids, _text(tokenizer, ids), float(hypotheses.scores[0]))
+
+
+def _levels(search: Search) -> list[Level]:
+    """Each step from left to right: children of one parent side by side, in the parents' order."""
+    levels: list[Level] = []
+    places: dict[Ids, int] = {(): 0}
+    for n, (kept, dropped) in enumerate(zip(search.kept, search.dropped, strict=True), 1):
+        level = [(node, f"kept{n}") for node in kept] + [(node, f"dropped{n}") for node in dropped]
         level.sort(key=lambda each: (places[each[0].ids[:-1]], -each[0].score))
-        for name, some in ((f"kept{n}", kept), (f"dropped{n}", dropped)):
-            for k, node in enumerate(node for node, kind in level if kind == name):
-                own = name if len(some[n - 1]) == 1 else f"{name}.{k}"
-                role = "weight" if some is kept else ""
-                arrows.append(arrow(names[node.ids[:-1]], own, role))
-                if some is kept:
-                    names[node.ids], places[node.ids] = own, k
-        looks = {f"kept{n}": {"role": "weight"}, f"dropped{n}": {}}
-        rows.append(row(*(part(node, kind, **looks[kind]) for node, kind in level), gap=5))
+        places.update({node.ids: place for place, (node, _) in enumerate(level)})
+        levels.append(level)
+    return levels
 
-    results = {"winner": (f"beam {beam}", found), "greedy": ("greedy", greedy)}
-    ways = {name: tuple(each.tokens[0].tolist()) for name, (_, each) in results.items()}
-    said = {name: shown(tokenizer, way).strip("␣").replace("␣", " ") for name, way in ways.items()}
-    sums = {name: float(each.scores[0]) for name, (_, each) in results.items()}
-    ends = [
+
+def _names(levels: list[Level]) -> dict[Ids, str]:
+    """What arrows and steps call each hypothesis, and the text that all continue."""
+    names: dict[Ids, str] = {(): "words"}
+    for level in levels:
+        alike = [name for _, name in level]
+        for k, (node, name) in enumerate(level):
+            single = alike.count(name) == 1
+            names[node.ids] = name if single else f"{name}.{alike[:k].count(name)}"
+    return names
+
+
+def _branches(levels: list[Level], names: dict[Ids, str]) -> list[Arrow]:
+    return [
+        arrow(names[node.ids[:-1]], names[node.ids], role)
+        for level in levels
+        for kind, role in (("kept", "weight"), ("dropped", ""))
+        for node, name in level
+        if name.startswith(kind)
+    ]
+
+
+def _node(node: Node, name: str, tokenizer: BytePair, scored: bool) -> Part:
+    role = "weight" if name.startswith("kept") else ""
+    label = "(end)" if node.ids[-1] == tokenizer.vocab.eos else shown(tokenizer, node.ids[-1:])
+    while text_width(label, SMALL) > ROOM - 8:
+        label = label.removesuffix("…")[:-1] + "…"
+    lines = [box(label, role, width=ROOM, size=SMALL)]
+    lines.append(cells([node.total], role, name=f"{name}sum", digits=1, width=ROOM))
+    if scored:
+        lines.append(cells([node.score], role, name=f"{name}score", digits=2, width=ROOM))
+    return column(*lines, gap=0, name=name)
+
+
+def _ends(search: Search, beam: int) -> Part:
+    """What both searches have found."""
+    rows = [
         [
             text(label, beside=name),
-            box(
-                textwrap.fill(said[name], 34), "weight" * (name == "winner"), name=name, size=SMALL
-            ),
-            cells([sums[name]], name=f"{name}sum", digits=1),
+            box(textwrap.fill(found.said, 34), role, name=name, size=SMALL),
+            cells([found.sum], name=f"{name}sum", digits=1),
         ]
-        for name, (label, _) in results.items()
-    ]
-    body = column(
-        text(textwrap.fill(words, 48), name="words"),
-        *rows,
-        grid(ends, gap=(6, 6), align="rlr"),
-        gap=GAP,
-    )
-    size, measure = len(model.vocab), "score" if length_penalty else "sum"
-    steps = [
-        Step(
-            f"Beam search keeps {beam} beginnings at once. It starts from the [text](words). Below"
-            " each token will stand the sum of log-probabilities up to it, in nats.",
-            "words",
+        for label, name, role, found in (
+            (f"beam {beam}", "winner", "weight", search.winner),
+            ("greedy", "greedy", "", search.greedy),
         )
     ]
-    rank = 0  # of the greedy hypothesis
-    for n, level in enumerate(kept, 1):
-        of = f"{size:,} tokens" if n == 1 else f"{len(kept[n - 2])} × {size:,} {measure}s"
+    return grid(rows, gap=(6, 6), align="rlr")
+
+
+def _growth(search: Search, tokenizer: BytePair, size: int, measure: str) -> list[Step]:
+    """A step for each token."""
+    steps, rank = [], 0  # of the greedy hypothesis
+    for n, level in enumerate(search.kept, 1):
+        of = f"{size:,} tokens" if n == 1 else f"{len(search.kept[n - 2])} × {size:,} {measure}s"
         caption = f"Token {n}: of {of} the best {len(level)} [stay](kept{n})"
-        caption += f", the [others](dropped{n}) are dropped." if dropped[n - 1] else "."
-        best = shown(tokenizer, level[0].ids).strip("␣").replace("␣", " ")
+        others = search.dropped[n - 1]
+        caption += f", the [others](dropped{n}) are dropped." if others else "."
+        best = _text(tokenizer, level[0].ids)
         caption += f" Best: “{best}”, {measure} {level[0].score:.2f}.".replace("-", "−")
         begun, before = [node.ids for node in level], rank
-        rank = begun.index(ways["greedy"][:n]) if ways["greedy"][:n] in begun else -1
-        if before >= 0 > rank:
-            caption += " The greedy beginning is among the dropped."
-        elif rank > before == 0:
-            caption += " The greedy beginning has been overtaken."
-        elif before > rank == 0:
-            caption += " The greedy beginning leads again."
-        parts = [f"kept{n}"] + [f"dropped{n}"] * bool(dropped[n - 1])
-        steps.append(Step(caption, parts))
-    way = [names[ways["winner"][:n]] for n in range(1, len(kept) + 1)]
-    alone = f"Greedy search says “{said['greedy']}”: its [sum](greedysum) is {sums['greedy']:.2f}."
-    steps += [
+        greedy = search.greedy.ids[:n]
+        rank = begun.index(greedy) if greedy in begun else -1
+        steps.append(
+            Step(caption + _overtaken(before, rank), [f"kept{n}"] + [f"dropped{n}"] * bool(others))
+        )
+    return steps
+
+
+def _overtaken(before: int, rank: int) -> str:
+    """What has happened to the greedy beginning; its rank is 0 where it leads, −1 once dropped."""
+    if before >= 0 > rank:
+        return " The greedy beginning is among the dropped."
+    if rank > before == 0:
+        return " The greedy beginning has been overtaken."
+    if before > rank == 0:
+        return " The greedy beginning leads again."
+    return ""
+
+
+def _outcome(search: Search, names: dict[Ids, str], measure: str) -> list[Step]:
+    winner, greedy = search.winner, search.greedy
+    way = [names[winner.ids[:n]] for n in range(1, len(search.kept) + 1)]
+    alone = f"Greedy search says “{greedy.said}”: its [sum](greedysum) is {greedy.sum:.2f}."
+    return [
         Step(f"The best {measure} wins. This is its way through the tree.", way),
         Step(
-            f"Beam search says [“{said['winner']}”](winner): its [sum](winnersum) is"
-            f" {sums['winner']:.2f}.".replace("-", "−"),
+            f"Beam search says [“{winner.said}”](winner): its [sum](winnersum) is"
+            f" {winner.sum:.2f}.".replace("-", "−"),
             "winner winnersum",
             ask="Would greedy search, which keeps one beginning, say the same?",
         ),
         Step(
-            "Greedy search says the same."
-            if ways["greedy"] == ways["winner"]
-            else alone.replace("-", "−"),
+            "Greedy search says the same." if greedy.ids == winner.ids else alone.replace("-", "−"),
             "greedy greedysum",
         ),
     ]
-    height = sum(part.height + GAP for part in rows)
-    return Drawing(
-        body,
-        *arrows,
-        alt=f"A tree below the words {words}: at each step five tokens with their sums, the {beam}"
-        " that are kept in colour, the others grey. At the bottom what beam search and what greedy"
-        " search have found, each with its sum.",
-        steps=steps,
-        window=int(max(400, height)),
-        **options,
-    )
 
 
-def shown(tokenizer: BytePair, ids: tuple[int, ...]) -> str:
+def shown(tokenizer: BytePair, ids: Ids) -> str:
     return tokenizer.decode(list(ids)).replace(" ", "␣").replace("\n", "↵")
+
+
+def _text(tokenizer: BytePair, ids: Ids) -> str:
+    """As `shown`, with plain spaces."""
+    return shown(tokenizer, ids).strip("␣").replace("␣", " ")
