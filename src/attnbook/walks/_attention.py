@@ -1,6 +1,7 @@
 """One row of self-attention: a word's query meets every key and sums the weighted values."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,8 +9,25 @@ from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
-from attnbook.walks._input import written_sum
+from attnbook.walks._input import brief, small
 from attnbook.web import Drawing, Step
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the asking word computes; d_k is the size of a query, d_v that of a value."""
+
+    tokens: Sequence[str]
+    asks: str
+    x: Tensor  # [word d]
+    own: Tensor  # [d] the vector of the word that asks
+    q: Tensor  # [d_k]
+    k: Tensor  # [word d_k]
+    v: Tensor  # [word d_v]
+    scores: Tensor  # [word]
+    scaled: Tensor  # [word]
+    weights: Tensor  # [word]
+    out: Tensor  # [d_v]
 
 
 def attention_row(
@@ -50,7 +68,7 @@ def attention_row(
         w_k=(w_k, "d d_k"),
         w_v=(w_v, "d d_v"),
     )
-    n, d, d_k, d_v = (sizes[size] for size in ("word", "d", "d_k", "d_v"))
+    n, d_v = sizes["word"], sizes["d_v"]
     check_range(2, 6, tokens=n)
     check_whole(-n, asks=asks)
     check_range(-n, n - 1, asks=asks)
@@ -59,63 +77,82 @@ def attention_row(
     with torch.no_grad():
         q, k, v = x[asks] @ w_q, x @ w_k, x @ w_v
         scores = k @ q
-        scaled = scores / d_k**0.5
+        scaled = scores / len(q) ** 0.5
         weights = scaled.softmax(-1)
         out = weights @ v
-    word, best, top = tokens[asks], int(weights.argmax()), int(out.argmax())
+    word = tokens[asks]
+    made = Made(tokens, word, x, x[asks], q, k, v, scores, scaled, weights, out)
+    links = ["query scores", "keys scores", "scores scaled"]
+    links += ["scaled weights", "weights out", "values out"]
+    return Drawing(
+        _body(made),
+        arrow("x", "query", "query"),
+        *(arrow(*link.split(), drawn=False) for link in links),
+        alt=f"One row of self-attention, of the word {word}. Above, its vector and its query. A"
+        f" line for each of the words {', '.join(tokens)}: key, score, score divided by the root,"
+        " weight and value. At the bottom the output, the weighted sum of the values.",
+        steps=[*_scoring(made), *_weighing(made), *_meaning(made, outputs)],
+        **options,
+    )
 
-    def strip(name: str, vector: Tensor, role: str, among: Tensor) -> Part:
-        high = max(float(among.abs().max()), 1e-6)
-        return cells(vector, role, name=name, digits=2, width=36, span=(-high, high))
 
-    def number(name: str, value: Tensor, digits: int) -> Part:
-        low, high = float(scores.min()), float(scores.max())
-        span = (0.0, 1.0) if name == "weights" else (low, max(high, low + 1e-6))
-        return cells([value], "weight", name=name, digits=digits, width=34, span=span)
-
-    def times(a: Tensor, b: Tensor) -> str:
-        return " + ".join(f"{_brief(one)} × {_brief(two)}" for one, two in zip(a, b, strict=True))
-
-    spread = torch.cat([v, out[None]])
+def _body(made: Made) -> Part:
     heads = {
         "keys": "key",
         "scores": "q · k",
-        "scaled": f"/ √{d_k}",
+        "scaled": f"/ √{len(made.q)}",
         "weights": "weight",
         "values": "value",
     }
-    table = [
-        [
-            text(token, name="words", size=SMALL),
-            strip("keys", k[j], "key", k),
-            number("scores", scores[j], 1),
-            number("scaled", scaled[j], 1),
-            number("weights", weights[j], 2),
-            strip("values", v[j], "value", spread),
-        ]
-        for j, token in enumerate(tokens)
+    out = _strip("out", made.out, "value", _spread(made))
+    rows = [
+        row(small(f"x of “{made.asks}”", "x"), _strip("x", made.own, "state", made.x)),
+        space(4),
+        [small("query", "query"), _strip("query", made.q, "query", made.q)] + [None] * 4,
+        space(4),
+        [None, *(small(head, part) for part, head in heads.items())],
+        *(_line(made, j) for j in range(len(made.tokens))),
+        space(8),
+        [None] * 4 + [small("output", "out"), out],
     ]
-    asking = text(f"x of “{word}”", size=SMALL, beside="x")
-    body = grid(
-        [
-            row(asking, strip("x", x[asks], "state", x)),
-            space(4),
-            [text("query", size=SMALL, beside="query"), strip("query", q, "query", q)] + [None] * 4,
-            space(4),
-            [None, *(text(head, size=SMALL, beside=part) for part, head in heads.items())],
-            *table,
-            space(8),
-            [None] * 4
-            + [text("output", size=SMALL, beside="out"), strip("out", out, "value", spread)],
-        ],
-        align="rc",
-        gap=(6, 7),
-    )
-    fits = f"“{tokens[best]}”"
-    two = weights.argsort(descending=True)[:2]
-    steps = [
+    return grid(rows, align="rc", gap=(6, 7))
+
+
+def _line(made: Made, j: int) -> list[Part]:
+    """All that belongs to word j."""
+    low, high = float(made.scores.min()), float(made.scores.max())
+    span = (low, max(high, low + 1e-6))
+
+    def number(name: str, value: Tensor, digits: int, span: tuple[float, float]) -> Part:
+        return cells([value], "weight", name=name, digits=digits, width=34, span=span)
+
+    return [
+        text(made.tokens[j], name="words", size=SMALL),
+        _strip("keys", made.k[j], "key", made.k),
+        number("scores", made.scores[j], 1, span),
+        number("scaled", made.scaled[j], 1, span),
+        number("weights", made.weights[j], 2, (0.0, 1.0)),
+        _strip("values", made.v[j], "value", _spread(made)),
+    ]
+
+
+def _spread(made: Made) -> Tensor:
+    """Among which a value and the output have their shades."""
+    return torch.cat([made.v, made.out[None]])
+
+
+def _strip(name: str, vector: Tensor, role: str, among: Tensor) -> Part:
+    high = max(float(among.abs().max()), 1e-6)
+    return cells(vector, role, name=name, digits=2, width=36, span=(-high, high))
+
+
+def _scoring(made: Made) -> list[Step]:
+    """From the words' vectors to scores."""
+    word, best = made.asks, int(made.weights.argmax())
+    return [
         Step(
-            f"There are {n} words, each a vector of {d} numbers. We follow [x](x) of “{word}”.",
+            f"There are {len(made.tokens)} words, each a vector of {len(made.own)} numbers. We"
+            f" follow [x](x) of “{word}”.",
             "words x",
         ),
         Step(
@@ -123,24 +160,33 @@ def attention_row(
             "query",
         ),
         Step(
-            "Each word's own x times W_K gives its [key](keys): what it is found by. “"
-            f"{word}” has one, too.",
+            "Each word's own x times W_K gives its [key](keys): what it is found by."
+            f" “{word}” has one, too.",
             "keys",
         ),
         Step(
-            f"[Query](query) times [key](keys) is a [score](scores). For {fits}:"
-            f" {times(q, k[best])} = [{_brief(scores[best], 1)}](scores.{best}).",
+            f"[Query](query) times [key](keys) is a [score](scores). For “{made.tokens[best]}”:"
+            f" {_times(made.q, made.k[best])} = [{brief(made.scores[best], 1)}](scores.{best}).",
             "scores",
             ask=f"A large product means a good fit. Which key fits the query of “{word}” best?",
         ),
+    ]
+
+
+def _weighing(made: Made) -> list[Step]:
+    """From scores to the output."""
+    weights, best = made.weights, int(made.weights.argmax())
+    two = weights.argsort(descending=True)[:2]
+    first = _times(weights[two], made.v[two, 0]) + " + …" * (len(weights) > 2)
+    return [
         Step(
-            f"Scores are divided by √{d_k}, the [root](scaled) of the query's size: so they do not"
-            " grow with it.",
+            f"Scores are divided by √{len(made.q)}, the [root](scaled) of the query's size: so they"
+            " do not grow with it.",
             "scaled",
         ),
         Step(
             "A softmax makes [weights](weights) of them: positive, and 1 in sum."
-            f" {fits} gets [{weights[best]:.2f}](weights.{best}).",
+            f" “{made.tokens[best]}” gets [{weights[best]:.2f}](weights.{best}).",
             "weights",
         ),
         Step(
@@ -148,35 +194,25 @@ def attention_row(
         ),
         Step(
             "The [output](out) is the sum of the [values](values), each times its"
-            f" [weight](weights). Its first number: {times(weights[two], v[two, 0])}"
-            f"{' + …' * (n > 2)} = [{_brief(out[0])}](out.0).",
+            f" [weight](weights). Its first number: {first} = [{brief(made.out[0])}](out.0).",
             "out",
         ),
     ]
-    if outputs:
-        steps.append(
-            Step(
-                f"The numbers of the [output](out) stand for {', '.join(outputs)}. The largest is"
-                f" {_brief(out[top])}: “{word}” means {outputs[top]}.",
-                ask=f"The numbers stand for {', '.join(outputs)}. What does “{word}” mean?",
-            )
+
+
+def _meaning(made: Made, outputs: Sequence[str]) -> list[Step]:
+    """What the output says, where its numbers have names."""
+    if not outputs:
+        return []
+    named, top = ", ".join(outputs), int(made.out.argmax())
+    return [
+        Step(
+            f"The numbers of the [output](out) stand for {named}. The largest is"
+            f" {brief(made.out[top])}: “{made.asks}” means {outputs[top]}.",
+            ask=f"The numbers stand for {named}. What does “{made.asks}” mean?",
         )
-    return Drawing(
-        body,
-        arrow("x", "query", "query"),
-        arrow("query", "scores", drawn=False),
-        arrow("keys", "scores", drawn=False),
-        arrow("scores", "scaled", drawn=False),
-        arrow("scaled", "weights", drawn=False),
-        arrow("weights", "out", drawn=False),
-        arrow("values", "out", drawn=False),
-        alt=f"One row of self-attention, of the word {word}. Above, its vector and its query. A"
-        f" line for each of the words {', '.join(tokens)}: key, score, score divided by the root,"
-        " weight and value. At the bottom the output, the weighted sum of the values.",
-        steps=steps,
-        **options,
-    )
+    ]
 
 
-def _brief(x: Tensor, digits: int = 2) -> str:
-    return written_sum([float(x)]) if digits == 2 else f"{float(x):z.{digits}f}".replace("-", "−")
+def _times(a: Tensor, b: Tensor) -> str:
+    return " + ".join(f"{brief(one)} × {brief(two)}" for one, two in zip(a, b, strict=True))

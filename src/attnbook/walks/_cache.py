@@ -1,6 +1,7 @@
 """The key-value cache: it grows by a key and a value a token, while a decoder writes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -9,11 +10,26 @@ from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.model.decoding import evaluating
 from attnbook.model.recording import calls
 from attnbook.model.transformer import TransformerDecoder
-from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, space, text
-from attnbook.walks._attention import _brief
+from attnbook.show.drawing import Part, arrow, cells, grid, space, text
+from attnbook.walks._input import brief, small
 from attnbook.web import Drawing, Step
 
 SHOWN = 3  # numbers of a key and of a value
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A decoder's cache, and what one head reads of it for the last token."""
+
+    names: Sequence[str]
+    n_blocks: int
+    held: list[int]  # bytes after each token
+    q: Tensor  # [d_head]
+    k: Tensor  # [token d_head]
+    v: Tensor  # [token d_head]
+    a: Tensor  # [token] weights
+    size: int  # bytes of a number
+    same: bool  # whether the next scores are those without a cache
 
 
 def cache_growth(
@@ -51,6 +67,21 @@ def cache_growth(
     check_range(0, config.n_heads - 1, head=head)
     if config.n_kv_heads not in (None, config.n_heads):
         raise ValueError(f"decoder must have a key head for each query head, got {config}")
+    kept = _kept(decoder, tokens, names, block, head)
+    return Drawing(
+        _body(kept),
+        arrow("q", "a", drawn=False),
+        alt=f"A row for each of the tokens {', '.join(names)}: its key, its value, the weight that"
+        f" the query of {names[-1]} gives it, and the bytes of the cache after it, up to"
+        f" {kept.held[-1]:,}.",
+        steps=[*_growth(kept), *_use(kept)],
+        **options,
+    )
+
+
+def _kept(
+    decoder: TransformerDecoder, tokens: Tensor, names: Sequence[str], block: int, head: int
+) -> Kept:
     path, held = f"stack.blocks.{block}.attention", []
     with evaluating(decoder), calls(decoder) as seen:
         state = decoder.start()
@@ -60,96 +91,96 @@ def cache_growth(
         (q, keys, *_), _ = seen[f"{path}.scores"]
         (weights, values), _ = seen[f"{path}.combine"]
         anew = decoder(tokens[None])[0, -1]
-    q, k, v, a = q[0, head, -1], keys[0, head], values[0, head], weights[0, head, -1]
-    shown = min(SHOWN, q.shape[0])
-    best, same = int(a.argmax()), bool((logits[0] - anew).abs().max() < 1e-3)
-    last = names[-1]
+    return Kept(
+        names,
+        len(decoder.stack.blocks),
+        held,
+        q=q[0, head, -1],
+        k=keys[0, head],
+        v=values[0, head],
+        a=weights[0, head, -1],
+        size=keys.element_size(),
+        same=bool((logits[0] - anew).abs().max() < 1e-3),
+    )
 
+
+def _body(kept: Kept) -> Part:
     def strip(name: str, vector: Tensor, role: str, among: Tensor) -> Part:
         high = float(among[..., :SHOWN].abs().max()) or 1.0
         look = {"digits": 1, "width": 31, "span": (-high, high)}
         return cells(vector[:SHOWN], role, name=name, **look)
 
-    def small(words: str, beside: str) -> Part:
-        return text(words, size=SMALL, beside=beside)
-
-    table: list[Any] = [
-        [
-            None,
-            small(f"keys ({shown} of {q.shape[0]})", "k"),
-            small(f"values ({shown})", "v"),
-            small("weight", "a"),
-            small("bytes", "bytes"),
-        ],
-        *[
-            [
-                text(names[t], name="t"),
-                strip("k", k[t], "key", k),
-                strip("v", v[t], "value", v),
-                cells([a[t]], "weight", name="a", digits=2, width=34, span=(0, 1)),
-                cells([held[t]], "state", name="bytes", digits=0, width=50, span=(0, held[-1])),
-            ]
-            for t in range(n)
-        ],
+    held, d_head = kept.held, len(kept.q)
+    shown = min(SHOWN, d_head)
+    heads = [
+        None,
+        small(f"keys ({shown} of {d_head})", "k"),
+        small(f"values ({shown})", "v"),
+        small("weight", "a"),
+        small("bytes", "bytes"),
     ]
-    body = grid(
+    lines = [
         [
-            *table,
-            space(6),
-            [small("query", "q"), strip("q", q, "query", q), None, None, None],
-        ],
-        gap=(7, 7),
-        align="rc",
-    )
-    size = keys.element_size()
-    each = (
-        f"{len(blocks)} blocks × 2 × {held[0] // 2 // len(blocks) // size} numbers of {size} bytes"
-    )
+            text(name, name="t"),
+            strip("k", kept.k[t], "key", kept.k),
+            strip("v", kept.v[t], "value", kept.v),
+            cells([kept.a[t]], "weight", name="a", digits=2, width=34, span=(0, 1)),
+            cells([held[t]], "state", name="bytes", digits=0, width=50, span=(0, held[-1])),
+        ]
+        for t, name in enumerate(kept.names)
+    ]
+    query = [small("query", "q"), strip("q", kept.q, "query", kept.q), None, None, None]
+    return grid([heads, *lines, space(6), query], gap=(7, 7), align="rc")
+
+
+def _growth(kept: Kept) -> list[Step]:
+    """A step for each token that goes through the decoder."""
+    first, n_blocks = kept.held[0], kept.n_blocks
+    numbers = f"{first // 2 // n_blocks // kept.size} numbers of {kept.size} bytes"
     steps = [
         Step(
-            f"“{names[0]}” goes through the decoder. Each head of each block makes a key and a"
-            f" value. We see those of one head: its [key](k.0) and its [value](v.0). All together"
-            f" are {each}, [{held[0]:,} bytes](bytes.0). They are kept.",
+            f"“{kept.names[0]}” goes through the decoder. Each head of each block makes a key and a"
+            " value. We see those of one head: its [key](k.0) and its [value](v.0). All together"
+            f" are {n_blocks} blocks × 2 × {numbers}, [{first:,} bytes](bytes.0). They are kept.",
             "t.0 k.0 v.0 bytes.0",
         )
     ]
-    for t in range(1, n):
+    for t, (name, held) in enumerate(zip(kept.names[1:], kept.held[1:], strict=True), 1):
+        told = f"“{name}” leaves [a key](k.{t}) and [a value](v.{t}), too:"
+        if t == 1:
+            told = (
+                f"“{name}” goes through alone. Its own [key](k.{t}) and [value](v.{t}) join the"
+                " others; those above are not computed again. Kept:"
+            )
         steps.append(
             Step(
-                f"“{names[t]}” goes through alone. Its own [key](k.{t}) and [value](v.{t})"
-                f" join the others; those above are not computed again. Kept:"
-                f" [{held[t]:,} bytes](bytes.{t})."
-                if t == 1
-                else f"“{names[t]}” leaves [a key](k.{t}) and [a value](v.{t}), too:"
-                f" [{held[t]:,} bytes](bytes.{t}).",
+                f"{told} [{held:,} bytes](bytes.{t}).",
                 f"t.{t} k.{t} v.{t} bytes.{t}",
                 ask="How many bytes after two tokens?" if t == 1 else "",
             )
         )
-    steps += [
+    return steps
+
+
+def _use(kept: Kept) -> list[Step]:
+    """What the last token reads, and what the cache has saved."""
+    n, best = len(kept.names), int(kept.a.argmax())
+    return [
         Step(
-            f"Only the newest token asks: the [query](q) of “{last}”. It meets all {n} keys, which"
-            " lie in the cache.",
+            f"Only the newest token asks: the [query](q) of “{kept.names[-1]}”. It meets all {n}"
+            " keys, which lie in the cache.",
             "q",
             ask="Whose query is needed now? Those of earlier tokens, too?",
         ),
         Step(
-            f"Weights on all {n} tokens, most on “{names[best]}”:"
-            f" [{_brief(a[best])}](a.{best}). Earlier queries are never needed again, so no query"
-            " is kept.",
+            f"Weights on all {n} tokens, most on “{kept.names[best]}”:"
+            f" [{brief(kept.a[best])}](a.{best}). Earlier queries are never needed again, so no"
+            " query is kept.",
             "a",
         ),
         Step(
             f"With the cache {n} tokens went through the decoder; without, 1 + 2 + … + {n} ="
             f" {n * (n + 1) // 2}."
-            + (" The scores of the next token are the same." if same else ""),
+            + (" The scores of the next token are the same." if kept.same else ""),
         ),
     ]
-    return Drawing(
-        body,
-        arrow("q", "a", drawn=False),
-        alt=f"A row for each of the tokens {', '.join(names)}: its key, its value, the weight that"
-        f" the query of {last} gives it, and the bytes of the cache after it, up to {held[-1]:,}.",
-        steps=steps,
-        **options,
-    )

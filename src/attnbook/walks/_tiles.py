@@ -1,15 +1,27 @@
 """Softmax over tiles: a running maximum and a running sum, so that no row of scores is kept."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, space, text
-from attnbook.walks._attention import _brief
+from attnbook.walks._input import brief, small
 from attnbook.web import Drawing, Step
+
+
+class Tile(NamedTuple):
+    """What is known after a tile: the symbols are those of the walk's equations."""
+
+    words: str
+    scores: Tensor  # [key] of this tile
+    most: Tensor  # m'
+    factor: Tensor  # f
+    total: Tensor  # l'
+    out: Tensor  # [d_value] o'
 
 
 def softmax_tiles(
@@ -43,94 +55,122 @@ def softmax_tiles(
     check_range(2, 5, tiles=n // size)
     with torch.no_grad():
         scores = k @ q / q.shape[0] ** 0.5
-        most, total, out = torch.tensor(-torch.inf), torch.tensor(0.0), torch.zeros(2)
-        rows = []
-        for begin in range(0, n, size):
-            here = slice(begin, begin + size)
-            new = torch.maximum(most, scores[here].max())
-            factor = (most - new).exp()
-            weights = (scores[here] - new).exp()
-            total, out = factor * total + weights.sum(), factor * out + weights @ v[here]
-            most = new
-            rows.append((scores[here], new, factor, total, out))
-        out, whole = out / total, scores.softmax(-1) @ v
+        tiles = _tiles(scores, v, names, size)
+        whole = scores.softmax(-1) @ v
+    return Drawing(
+        _body(tiles, scores, whole),
+        arrow("s", "max", drawn=False),
+        arrow("sum", "o", drawn=False),
+        alt=f"A line for each tile of {size} keys: its scores, the largest score so far, a factor,"
+        " the sum so far, and the values so far. Below, the values divided by the sum, and the"
+        " same numbers from a softmax over all keys at once.",
+        steps=[*_first_tile(tiles[0], n), *_next_tiles(tiles), *_result(n, size)],
+        **options,
+    )
 
-    def number(name: str, x: Tensor, role: str, digits: int = 2) -> Part:
-        span = (float(scores.min()) - 1e-6, float(scores.max()) + 1e-6) if name == "max" else (0, n)
+
+def _tiles(scores: Tensor, v: Tensor, names: Sequence[str], size: int) -> list[Tile]:
+    most, total, out = torch.tensor(-torch.inf), torch.tensor(0.0), torch.zeros(2)
+    tiles = []
+    for begin in range(0, len(scores), size):
+        here = slice(begin, begin + size)
+        new = torch.maximum(most, scores[here].max())
+        factor, weights = (most - new).exp(), (scores[here] - new).exp()
+        most, total, out = new, factor * total + weights.sum(), factor * out + weights @ v[here]
+        tiles.append(Tile(" ".join(names[here]), scores[here], most, factor, total, out))
+    return tiles
+
+
+def _body(tiles: Sequence[Tile], scores: Tensor, whole: Tensor) -> Part:
+    among = (float(scores.min()) - 1e-6, float(scores.max()) + 1e-6)
+    upto = (0.0, float(len(scores)))
+
+    def number(name: str, x: Tensor, role: str, span: tuple[float, float], digits: int = 2) -> Part:
         return cells([x], role, name=name, digits=digits, width=36, span=span)
 
-    def pair(name: str, x: Tensor, role: str, digits: int = 2) -> Part:
-        return cells(x, role, name=name, digits=digits, width=34)
+    def pair(name: str, x: Tensor) -> Part:
+        return cells(x, "value", name=name, digits=2, width=34)
 
-    def small(words: str, beside: str) -> Part:
-        return text(words, size=SMALL, beside=beside)
-
-    span = (float(scores.min()) - 1e-6, float(scores.max()) + 1e-6)
-    table = [
+    lines = [
         [
-            text(" ".join(names[t * size : (t + 1) * size]), name="t", size=SMALL),
-            cells(s, "weight", name="s", digits=1, width=30, span=span),
-            number("max", new, "state", 1),
-            number("factor", factor, "weight"),
-            number("sum", total, "state"),
-            pair("o", out, "value"),
+            text(tile.words, name="t", size=SMALL),
+            cells(tile.scores, "weight", name="s", digits=1, width=30, span=among),
+            number("max", tile.most, "state", among, 1),
+            number("factor", tile.factor, "weight", upto),
+            number("sum", tile.total, "state", upto),
+            pair("o", tile.out),
         ]
-        for t, (s, new, factor, total, out) in enumerate(rows)
+        for tile in tiles
     ]
     heads = {"s": "scores", "max": "max", "factor": "factor", "sum": "sum", "o": "values"}
-    body = grid(
+    out = tiles[-1].out / tiles[-1].total
+    return grid(
         [
             [None, *(small(words, part) for part, words in heads.items())],
-            *table,
+            *lines,
             space(6),
-            [None] * 4 + [small("o / sum", "out"), pair("out", out, "value")],
-            [None] * 4 + [small("all at once", "whole"), pair("whole", whole, "value")],
+            [None] * 4 + [small("o / sum", "out"), pair("out", out)],
+            [None] * 4 + [small("all at once", "whole"), pair("whole", whole)],
         ],
         gap=(7, 8),
         align="rc",
     )
-    s, new, _, total, _ = rows[0]
-    exps = " + ".join(f"e^({_brief(x, 1)} − {_brief(new, 1)})" for x in s)
-    steps = [
+
+
+def _first_tile(tile: Tile, n: int) -> list[Step]:
+    scores, most = tile.scores, brief(tile.most, 1)
+    powers = " + ".join(f"e^({brief(x, 1)} − {most})" for x in scores)
+    return [
         Step(
             f"One query meets {n} keys. A softmax needs the largest [score](s) and a sum over all."
-            f" But only {size} keys are read at a time, a tile; their scores:"
-            f" [{_brief(s[0], 1)}](s.0) …",
+            f" But only {len(scores)} keys are read at a time, a tile; their scores:"
+            f" [{brief(scores[0], 1)}](s.0) …",
             "t.0 s.0",
         ),
         Step(
-            f"The largest score so far is [{_brief(new, 1)}](max.0). Relative to it: {exps} ="
-            f" [{_brief(total)}](sum.0). The values, each times its own power of e, add up to"
+            f"The largest score so far is [{most}](max.0). Relative to it: {powers} ="
+            f" [{brief(tile.total)}](sum.0). The values, each times its own power of e, add up to"
             " [two numbers](o.0). The scores of this tile are forgotten.",
             "max.0 factor.0 sum.0 o.0",
         ),
     ]
-    for t in range(1, len(rows)):
-        _, new, factor, total, _ = rows[t]
-        old = rows[t - 1][1]
-        if new > old:
-            told = (
-                f"A larger score: the [maximum](max.{t}) rises from {_brief(old, 1)} to"
-                f" {_brief(new, 1)}. All that was added counted from the old one. The"
-                f" [factor](factor.{t}) e^({_brief(old, 1)} − {_brief(new, 1)}) ="
-                f" {_brief(factor)} puts it right."
-            )
-        else:
-            told = (
-                f"No larger score: the [maximum](max.{t}) stays, and the [factor](factor.{t}) is 1."
-            )
+
+
+def _next_tiles(tiles: Sequence[Tile]) -> list[Step]:
+    """A step for each tile but the first; the first new maximum is asked about."""
+    steps, asked = [], False
+    for t, (old, tile) in enumerate(pairwise(tiles), 1):
+        rises = bool(tile.most > old.most)
+        ask = "The old sum was made with another maximum. What to do with it?"
         steps.append(
             Step(
-                f"{told} The new [sum](sum.{t}): {_brief(rows[t - 1][3])} × {_brief(factor)} +"
-                f" {_brief(total - factor * rows[t - 1][3])} = {_brief(total)}. The"
+                f"{_factor(t, old, tile) if rises else _no_factor(t)} The new [sum](sum.{t}):"
+                f" {brief(old.total)} × {brief(tile.factor)} +"
+                f" {brief(tile.total - tile.factor * old.total)} = {brief(tile.total)}. The"
                 f" [values](o.{t}) alike.",
                 f"t.{t} s.{t} max.{t} factor.{t} sum.{t} o.{t}",
-                ask="The old sum was made with another maximum. What to do with it?"
-                if t == next((i for i in range(1, len(rows)) if rows[i][1] > rows[i - 1][1]), 0)
-                else "",
+                ask=ask if rises and not asked else "",
             )
         )
-    steps += [
+        asked = asked or rises
+    return steps
+
+
+def _factor(t: int, old: Tile, tile: Tile) -> str:
+    before, now = brief(old.most, 1), brief(tile.most, 1)
+    return (
+        f"A larger score: the [maximum](max.{t}) rises from {before} to {now}. All that was added"
+        f" counted from the old one. The [factor](factor.{t}) e^({before} − {now}) ="
+        f" {brief(tile.factor)} puts it right."
+    )
+
+
+def _no_factor(t: int) -> str:
+    return f"No larger score: the [maximum](max.{t}) stays, and the [factor](factor.{t}) is 1."
+
+
+def _result(n: int, size: int) -> list[Step]:
+    return [
         Step(
             "At the end the values are divided by the sum: the [output](out). A softmax over"
             f" [all {n} keys at once](whole) gives the same.",
@@ -142,13 +182,3 @@ def softmax_tiles(
             " all n × n scores are computed."
         ),
     ]
-    return Drawing(
-        body,
-        arrow("s", "max", drawn=False),
-        arrow("sum", "o", drawn=False),
-        alt=f"A line for each tile of {size} keys: its scores, the largest score so far, a factor,"
-        " the sum so far, and the values so far. Below, the values divided by the sum, and the"
-        " same numbers from a softmax over all keys at once.",
-        steps=steps,
-        **options,
-    )
