@@ -1,7 +1,9 @@
 """One draw: from the distribution of the next token to the token."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,28 +33,39 @@ from attnbook.show.drawing import (
 )
 from attnbook.show.lettering import text_width
 from attnbook.text.tokenizers import BytePair
+from attnbook.walks._input import small
 from attnbook.web import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1
-Filter = Callable[[Tensor, Any], Tensor]
-# Setting, value that turns it off, filter, heading of its column, description.
-FILTERS: tuple[tuple[str, float, Filter, str, str], ...] = (
-    (
+
+
+class Filter(NamedTuple):
+    """A setting that changes the distribution."""
+
+    name: str
+    off: float  # the value that turns it off
+    change: Callable[[Tensor, Any], Tensor]
+    heading: str  # of its column
+    says: str
+
+
+FILTERS = (
+    Filter(
         "temperature",
         1.0,
         sampling.temperature,
         "τ = {:g}",
         "Scores are divided by the [temperature](temperature) {:g}. Likely tokens gain, rare lose.",
     ),
-    ("top_k", 0, sampling.top_k, "k = {:g}", "[Top-k](top_k) keeps the {:g} likeliest."),
-    (
+    Filter("top_k", 0, sampling.top_k, "k = {:g}", "[Top-k](top_k) keeps the {:g} likeliest."),
+    Filter(
         "top_p",
         1.0,
         sampling.top_p,
         "p = {:g}",
         "[Top-p](top_p) goes down the list until the sum is {:g}.",
     ),
-    (
+    Filter(
         "min_p",
         0.0,
         sampling.min_p,
@@ -60,6 +73,52 @@ FILTERS: tuple[tuple[str, float, Filter, str, str], ...] = (
         "[Min-p](min_p) keeps what has {:g} of the largest chance, or more.",
     ),
 )
+
+
+class Column(NamedTuple):
+    """The distribution after a filter."""
+
+    name: str
+    heading: str
+    says: str  # "" before any filter
+    shares: Tensor  # [token]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A draw: its columns are the distribution before all filters, and after each."""
+
+    words: list[str]
+    columns: list[Column]
+    best: Tensor  # ids of the likeliest tokens, which are shown
+    names: list[str]  # of these
+    shares: Tensor  # of what is left, the likeliest first
+    left: list[str]
+    place: int  # of the drawn token among these
+    number: float
+
+    @property
+    def token(self) -> str:
+        return self.left[self.place]
+
+    @property
+    def others(self) -> str:
+        return f"{len(self.columns[0].shares) - len(self.best):,} others"
+
+    @property
+    def first(self) -> Tensor:
+        """The distribution before all filters: of the shown tokens."""
+        return self.columns[0].shares[self.best]
+
+    @property
+    def rest(self) -> float:
+        """What all others have of it."""
+        return float(1 - self.first.sum())
+
+    @property
+    def surprising(self) -> bool:
+        """Whether the drawn token is another than the likeliest."""
+        return self.place > 0
 
 
 def one_draw(
@@ -92,123 +151,166 @@ def one_draw(
     check_whole(2, shown=shown)
     if not 0 <= number < 1:
         raise ValueError(f"number must be from 0 up to 1, without 1, got {number}")
-    active = [each for each in FILTERS if getattr(how, each[0]) != each[1]]
+    active = _active(how)
     if not active or how.typical != 1 or how.repetition_penalty != 1:
-        names = ", ".join(each[0] for each in FILTERS)
+        names = ", ".join(each.name for each in FILTERS)
         raise ValueError(f"how must have one at least of {names}, and no other, got {how}")
+    drawn = _drawn(model, tokenizer, words, how, number=number, shown=shown)
+    return Drawing(
+        _body(drawn),
+        arrow("before", active[0].name, drawn=False),
+        arrow("number", "drawn", "weight"),
+        alt=f"The tokens {words}, and bars of the likeliest next tokens. Below, a table: a row for"
+        " each token, a column for each filter, crossed out where the filter drops the token. At"
+        " the bottom a strip from 0 to 1, cut by what is left; a number falls on one piece.",
+        steps=[*_reading(drawn), *_filtering(drawn), *_drawing(drawn)],
+        **options,
+    )
+
+
+def _active(how: Sampling) -> list[Filter]:
+    return [each for each in FILTERS if getattr(how, each.name) != each.off]
+
+
+def _drawn(
+    model: TransformerDecoder,
+    tokenizer: BytePair,
+    words: str,
+    how: Sampling,
+    *,
+    number: float,
+    shown: int,
+) -> Drawn:
     ids = tokenizer.encode(words)
     with evaluating(model):
         logits = model(torch.tensor([ids]))[0, -1].double()
     best = logits.argsort(descending=True, stable=True)[:shown]
-    names = [_seen(tokenizer, int(i)) for i in best]
-    others = f"{len(logits) - shown:,} others"
-    columns = {"chances": logits.softmax(-1)}
-    for name, _, change, _, _ in active:
-        logits = change(logits, getattr(how, name))
-        columns[name] = logits.softmax(-1)
-    left = int((logits > -torch.inf).sum())
-    if left > shown:
-        raise ValueError(f"how must leave at most shown = {shown} tokens, got {left}")
-    order = best[:left]
-    shares = logits.softmax(-1)[order]
+    columns = [Column("before", "P", "", logits.softmax(-1))]
+    for each in _active(how):
+        value = getattr(how, each.name)
+        logits = each.change(logits, value)
+        heading, says = each.heading.format(value), each.says.format(value)
+        columns.append(Column(each.name, heading, says, logits.softmax(-1)))
+    n_left = int((logits > -torch.inf).sum())
+    if n_left > shown:
+        raise ValueError(f"how must leave at most shown = {shown} tokens, got {n_left}")
+    left = best[:n_left]
     token = sampling.draw(logits[None], torch.tensor([number], dtype=torch.float64)).item()
-    place, drawn = order.tolist().index(token), _seen(tokenizer, int(token))
+    return Drawn(
+        words=[_seen(tokenizer, i) for i in ids],
+        columns=columns,
+        best=best,
+        names=[_seen(tokenizer, int(i)) for i in best],
+        shares=columns[-1].shares[left],
+        left=[_seen(tokenizer, int(i)) for i in left],
+        place=left.tolist().index(token),
+        number=number,
+    )
 
-    def listed(shares: Tensor) -> list[float]:
-        """The shares of the shown tokens, and of all others together; NaN in place of 0."""
-        all_but = (1 - shares[best].sum()).clamp(min=0)
-        some = [*shares[best].tolist(), all_but.item() if (shares > 0).sum() > left else 0.0]
-        return [share if share > 0 else float("nan") for share in some]
 
-    first = columns["chances"]
-    rest = float(1 - first[best].sum())
-    table: list[Any] = [
-        [None, text("P", size=SMALL, beside="before")]
-        + [
-            text(head.format(getattr(how, name)), size=SMALL, beside=name)
-            for name, _, _, head, _ in active
-        ]
-    ]
-    listing = {name: listed(shares) for name, shares in columns.items()}
-    for n, label in enumerate([*names, others]):
-        line: list[Any] = [text(label, beside="before")]
-        for name in columns:
-            shown_name = "before" if name == "chances" else name
-            line.append(
-                cells(
-                    [listing[name][n]], "weight", name=shown_name, digits=2, width=46, span=(0, 1)
-                )
-            )
-        table.append(line)
-    body = grid(
+def _body(drawn: Drawn) -> Part:
+    labels = [*drawn.names, drawn.others]
+    return grid(
         [
-            row(*(box(_seen(tokenizer, i), name="words") for i in ids), gap=4),
+            row(*(box(word, name="words") for word in drawn.words), gap=4),
             space(4),
-            bars([*names, others], [*first[best].tolist(), rest], name="bars", width=340),
+            bars(labels, [*drawn.first.tolist(), drawn.rest], name="bars", width=340),
             space(8),
-            grid(table, align="rc", gap=(6, 2)),
+            _table(drawn, labels),
             space(8),
-            text("what is left, side by side from 0 to 1", size=SMALL, beside="strip"),
-            _strip([_seen(tokenizer, int(i)) for i in order], shares, "strip"),
-            _mark(number, f"the draw: {number:.2f}", "number"),
-            box(drawn, "weight", name="drawn"),
+            small("what is left, side by side from 0 to 1", "strip"),
+            _strip(drawn.left, drawn.shares, "strip"),
+            _mark(drawn.number, f"the draw: {drawn.number:.2f}", "number"),
+            box(drawn.token, "weight", name="drawn"),
         ],
         gap=4,
     )
-    told = f"The next token is [“{drawn}”](drawn)."
-    if token != int(best[0]):
-        told = f"“{names[0]}” has the widest piece, but the number fell beside it. {told}"
-    steps = [
+
+
+def _table(drawn: Drawn, labels: list[str]) -> Part:
+    """A row for each shown token and one for all others, a column for each filter."""
+    headings = [None, *(small(each.heading, each.name) for each in drawn.columns)]
+    shares = [_listed(each.shares, drawn) for each in drawn.columns]
+    look = {"digits": 2, "width": 46, "span": (0, 1)}
+    lines = [
+        [
+            text(label, beside="before"),
+            *(
+                cells([share], "weight", name=each.name, **look)
+                for each, share in zip(drawn.columns, line, strict=True)
+            ),
+        ]
+        for label, line in zip(labels, zip(*shares, strict=True), strict=True)
+    ]
+    return grid([headings, *lines], align="rc", gap=(6, 2))
+
+
+def _listed(shares: Tensor, drawn: Drawn) -> list[float]:
+    """The shares of the shown tokens, and of all others together; NaN in place of 0."""
+    all_but = (1 - shares[drawn.best].sum()).clamp(min=0).item()
+    some = shares[drawn.best].tolist()
+    some.append(all_but if (shares > 0).sum() > len(drawn.left) else 0.0)
+    return [share if share > 0 else float("nan") for share in some]
+
+
+def _reading(drawn: Drawn) -> list[Step]:
+    """The distribution before any filter."""
+    n_shown = len(drawn.names)
+    return [
         Step(
-            f"The model has read [{len(ids)} tokens](words). It gives each of its"
-            f" {len(first):,} tokens a chance. The {shown} likeliest have a [bar](bars) each.",
+            f"The model has read [{len(drawn.words)} tokens](words). It gives each of its"
+            f" {len(drawn.columns[0].shares):,} tokens a chance. The {n_shown} likeliest have a"
+            " [bar](bars) each.",
             "words bars",
         ),
         Step(
-            f"All [others](bars.{shown}) together have"
-            f" {rest:.2f}, and each of them less than “{names[-1]}”.",
+            f"All [others](bars.{n_shown}) together have {drawn.rest:.2f}, and each of them less"
+            f" than “{drawn.names[-1]}”.",
             "words bars",
         ),
         Step(
             "The same chances as [numbers](before). Now each filter makes a new column.", "before"
         ),
     ]
-    for name, _, _, _, says in active:
-        before = [*columns][[*columns].index(name) - 1]
-        gone = int((columns[before] > 0).sum() - (columns[name] > 0).sum())
+
+
+def _filtering(drawn: Drawn) -> list[Step]:
+    """A step for each filter."""
+    steps = []
+    for before, column in pairwise(drawn.columns):
+        gone = int((before.shares > 0).sum() - (column.shares > 0).sum())
         more = ""
         if gone:
             more = f" {gone:,} token{'s' * (gone > 1)} left out: the rest is divided by its sum."
-        ask = "Which rows will be crossed out?" if name == active[-1][0] and gone else ""
-        steps.append(Step(says.format(getattr(how, name)) + more, name, ask=ask))
-    steps += [
+        last = column is drawn.columns[-1]
+        ask = "Which rows will be crossed out?" if last and gone else ""
+        steps.append(Step(column.says + more, column.name, ask=ask))
+    return steps
+
+
+def _drawing(drawn: Drawn) -> list[Step]:
+    likeliest, token = drawn.names[0], drawn.token
+    told = f"The next token is [“{token}”](drawn)."
+    if drawn.surprising:
+        told = f"“{likeliest}” has the widest piece, but the number fell beside it. {told}"
+    return [
         Step(
-            f"{left} tokens are left. Laid [side by side](strip), the likeliest first, each as wide"
-            " as its chance, they fill 0 to 1.",
+            f"{len(drawn.left)} tokens are left. Laid [side by side](strip), the likeliest first,"
+            " each as wide as its chance, they fill 0 to 1.",
             "strip",
-            ask=f"“{names[0]}” is the likeliest. Must it be the next token?",
+            ask=f"“{likeliest}” is the likeliest. Must it be the next token?",
         ),
         Step(
-            f"A random number falls between 0 and 1: [{number:.2f}](number). It lands on"
-            f" [“{drawn}”](strip.{place}).",
+            f"A random number falls between 0 and 1: [{drawn.number:.2f}](number). It lands on"
+            f" [“{token}”](strip.{drawn.place}).",
             "number",
         ),
         Step(
             told + " The token joins the text, and all begins anew.",
             "drawn",
-            ask=f"Why was “{names[0]}” not taken?" if token != int(best[0]) else "",
+            ask=f"Why was “{likeliest}” not taken?" if drawn.surprising else "",
         ),
     ]
-    return Drawing(
-        body,
-        arrow("before", active[0][0], drawn=False),
-        arrow("number", "drawn", "weight"),
-        alt=f"The tokens {words}, and bars of the likeliest next tokens. Below, a table: a row for"
-        " each token, a column for each filter, crossed out where the filter drops the token. At"
-        " the bottom a strip from 0 to 1, cut by what is left; a number falls on one piece.",
-        steps=steps,
-        **options,
-    )
 
 
 def _seen(tokenizer: BytePair, token: int) -> str:
