@@ -1,5 +1,6 @@
 """The decoder's input and target in training: the same words, shifted by one."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,10 +9,25 @@ from torch import Tensor
 from attnbook.checks import check_range
 from attnbook.model.decoding import evaluating
 from attnbook.model.seq2seq import Seq2Seq
-from attnbook.show.drawing import SMALL, Number, Part, arrow, box, cells, column, grid, space, text
+from attnbook.show.drawing import SMALL, Arrow, Number, Part, arrow, box, cells, column, grid, space
 from attnbook.text.vocabulary import Pairs
+from attnbook.walks._input import small
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The targets of a batch, and what the model gives their tokens."""
+
+    said: list[list[str]]  # of each target its tokens, start and padding among them
+    counts: Tensor  # [target place] whether a token is wanted there
+    shares: Tensor  # [target place] its probability, NaN where none is wanted
+    costs: Tensor  # [target place] in nats
+
+    def every(self, name: str) -> str:
+        """The parts of this name of all targets."""
+        return " ".join(f"{name}{n}" for n in range(len(self.said)))
 
 
 def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
@@ -34,97 +50,122 @@ def target_shift(model: Seq2Seq, batch: Pairs, **options: Any) -> Drawing:
     wanted, counts = target[:, 1:], vocab.written(target[:, 1:])
     if (first := int(counts[0].sum()) - 1) < 2:
         raise ValueError(f"batch must have two words or more in its first target, got {first}")
+    said = [
+        ["(pad)" if i == vocab.pad else spelled(vocab, i) for i in row] for row in target.tolist()
+    ]
     with evaluating(model):
         logits = model(batch.source, target[:, :-1])
     shares = logits.softmax(-1).gather(-1, wanted[..., None])[..., 0]
     shares = shares.masked_fill(~counts, torch.nan)
-    costs = -shares.log()
-    loss, places = float(costs[counts].mean()), int(counts.sum())
-    said = [
-        ["(pad)" if i == vocab.pad else spelled(vocab, i) for i in row] for row in target.tolist()
-    ]
+    answers = Answers(said, counts, shares, -shares.log())
+    return Drawing(
+        _body(answers),
+        *(link for n, words in enumerate(said) for link in _links(n, len(words))),
+        alt=f"{len(said)} targets, one a row. Below, for each, the tokens that the decoder reads,"
+        " and under each the token that is wanted there, which stands one place further in the"
+        " target; then the probability of the wanted token and what it costs. Where padding is"
+        " wanted, both are crossed out.",
+        steps=[*_shifting(answers), *_padding(answers), *_costs(answers)],
+        **options,
+    )
 
-    def boxes(words: list[str], name: str, role: str = "") -> list[Part]:
-        return [box(word, role, name=name, size=SMALL, width=46) for word in words]
 
-    def numbers(values: Tensor, name: str, role: str, digits: int, high: Number) -> list[Part]:
-        look = {"name": name, "digits": digits, "width": 46, "span": (0, high)}
-        return [cells([x], role, **look) for x in values]
-
-    high = float(costs[counts].max())
-    table, links = [], []
-    for n, words in enumerate(said):
+def _body(answers: Answers) -> Part:
+    high, table = float(answers.costs[answers.counts].max()), []
+    for n, words in enumerate(answers.said):
         table += [
-            ["reads", *boxes(words[:-1], f"reads{n}")],
-            ["wanted", *boxes(words[1:], f"wanted{n}", "weight")],
-            ["P", *numbers(shares[n], f"shares{n}", "weight", 3, 1)],
-            ["−ln P", *numbers(costs[n], f"costs{n}", "", 2, high)],
+            ["reads", *_boxes(words[:-1], f"reads{n}")],
+            ["wanted", *_boxes(words[1:], f"wanted{n}", "weight")],
+            ["P", *_numbers(answers.shares[n], f"shares{n}", "weight", digits=3, high=1)],
+            ["−ln P", *_numbers(answers.costs[n], f"costs{n}", "", digits=2, high=high)],
             space(4),
         ]
-        for k in range(len(words) - 1):
-            links += [
-                arrow(f"targets{n}.{k}", f"reads{n}.{k}", drawn=False),
-                arrow(f"targets{n}.{k + 1}", f"wanted{n}.{k}", drawn=False),
-                arrow(f"reads{n}.{k}", f"wanted{n}.{k}", "weight"),
-            ]
-    body = column(
-        text("targets", size=SMALL, beside="targets0"),
-        grid([boxes(words, f"targets{n}") for n, words in enumerate(said)], gap=(4, 6)),
+    targets = [_boxes(words, f"targets{n}") for n, words in enumerate(answers.said)]
+    return column(
+        small("targets", "targets0"),
+        grid(targets, gap=(4, 6)),
         space(8),
         grid(table[:-1], align="rc", gap=(4, 14)),
         gap=6,
     )
 
-    def every(name: str) -> str:
-        return " ".join(f"{name}{n}" for n in range(len(said)))
 
-    short = int(counts.sum(1).argmin())
-    end = int(counts[short].sum())
-    one, two = said[0][1:3]
-    padded = Step(
-        f"After the end token, [padding](wanted{short}.{end}) would be wanted. Those places do not"
-        " count: below they are crossed out.",
-        ask=f"How many of the {counts.numel()} places count?",
-    )
-    steps = [
+def _boxes(words: list[str], name: str, role: str = "") -> list[Part]:
+    return [box(word, role, name=name, size=SMALL, width=46) for word in words]
+
+
+def _numbers(values: Tensor, name: str, role: str, *, digits: int, high: Number) -> list[Part]:
+    look = {"name": name, "digits": digits, "width": 46, "span": (0, high)}
+    return [cells([x], role, **look) for x in values]
+
+
+def _links(n: int, length: int) -> list[Arrow]:
+    """The arrows of one target of so many tokens."""
+    links = []
+    for k in range(length - 1):
+        links += [
+            arrow(f"targets{n}.{k}", f"reads{n}.{k}", drawn=False),
+            arrow(f"targets{n}.{k + 1}", f"wanted{n}.{k}", drawn=False),
+            arrow(f"reads{n}.{k}", f"wanted{n}.{k}", "weight"),
+        ]
+    return links
+
+
+def _shifting(answers: Answers) -> list[Step]:
+    one, two = answers.said[0][1:3]
+    return [
         Step(
-            f"{len(said)} [targets](targets0) in one batch. Each begins with a start token and ends"
-            " with an end token"
-            + ("." if counts.all() else "; shorter ones are filled up with padding."),
-            every("targets"),
+            f"{len(answers.said)} [targets](targets0) in one batch. Each begins with a start token"
+            " and ends with an end token"
+            + ("." if answers.counts.all() else "; shorter ones are filled up with padding."),
+            answers.every("targets"),
         ),
         Step(
             "The decoder [reads](reads0) all columns but the last: target[:, :-1].",
-            every("reads"),
+            answers.every("reads"),
         ),
         Step(
             f"At (start) it should answer “{one}”, at “{one}” it should answer “{two}”."
             " [Wanted](wanted0) are all columns but the first: target[:, 1:].",
-            every("wanted"),
+            answers.every("wanted"),
             ask="What should the decoder answer at the place where it reads (start)?",
         ),
         Step(
             f"“{two}” is read one place [further on](reads0.2). So the causal mask hides every"
             " place to the right: the answer stands there.",
         ),
-        *([] if counts.all() else [padded]),
+    ]
+
+
+def _padding(answers: Answers) -> list[Step]:
+    """A step about the places that do not count, if there are any."""
+    counts = answers.counts
+    if counts.all():
+        return []
+    short = int(counts.sum(1).argmin())
+    end = int(counts[short].sum())
+    return [
+        Step(
+            f"After the end token, [padding](wanted{short}.{end}) would be wanted. Those places do"
+            " not count: below they are crossed out.",
+            ask=f"How many of the {counts.numel()} places count?",
+        )
+    ]
+
+
+def _costs(answers: Answers) -> list[Step]:
+    costs, counts = answers.costs, answers.counts
+    return [
         Step(
             "The decoder gives each wanted token a [probability](shares0.0), all in one pass.",
-            every("shares"),
+            answers.every("shares"),
         ),
         Step(
             f"−ln P is what an answer [costs](costs0.0), in nats: here {float(costs[0, 0]):.2f}.",
-            every("costs"),
+            answers.every("costs"),
         ),
-        Step(f"The loss is the mean over the {places} places that count: {loss:.2f} nats."),
+        Step(
+            f"The loss is the mean over the {int(counts.sum())} places that count:"
+            f" {float(costs[counts].mean()):.2f} nats."
+        ),
     ]
-    return Drawing(
-        body,
-        *links,
-        alt=f"{len(said)} targets, one a row. Below, for each, the tokens that the decoder reads,"
-        " and under each the token that is wanted there, which stands one place further in the"
-        " target; then the probability of the wanted token and what it costs. Where padding is"
-        " wanted, both are crossed out.",
-        steps=steps,
-        **options,
-    )
