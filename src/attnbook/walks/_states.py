@@ -1,13 +1,13 @@
 """What an encoder's states hold: reading from both ends, and exchanging states."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from attnbook.checks import check_range
 from attnbook.model.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
-from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, text
+from attnbook.show.drawing import SMALL, Arrow, Part, arrow, box, cells, grid, row, text
 from attnbook.walks._unrolled import check_layers
 from attnbook.web import Drawing, Step
 
@@ -76,6 +76,14 @@ def two_readers(encoder: Encoder, words: str, **options: Any) -> Drawing:
     )
 
 
+class Exchange(NamedTuple):
+    """One state of a sentence exchanged for that of its twin."""
+
+    at: int  # the place of the state
+    states: Tensor  # [word d_model] with the exchanged one among them
+    shares: Tensor  # [answer] of the next token
+
+
 def exchanged_states(
     model: Seq2Seq, words: str, twin: str, written: str, answers: tuple[str, str], **options: Any
 ) -> Drawing:
@@ -100,70 +108,77 @@ def exchanged_states(
     if model.decoder.attention is None:
         raise ValueError(f"model must have {wanted}, got a decoder without attention")
     said, others = words.split(), twin.split()
-    places = [j for j, (a, b) in enumerate(zip(said, others, strict=False)) if a != b]
-    if len(said) != len(others) or len(places) != 1 or places[0] == len(said) - 1:
+    odd = [j for j, (a, b) in enumerate(zip(said, others, strict=False)) if a != b]
+    if len(said) != len(others) or len(odd) != 1 or odd[0] == len(said) - 1:
         raise ValueError(f"twin must differ from {words!r} in one word, not the last, got {twin!r}")
-    encoder, decoder, odd = model.encoder, model.decoder, places[0]
-    target = torch.tensor([[decoder.vocab.bos, *decoder.vocab.encode(written.split())]])
-    table: list[Any] = []
-    links, steps = [], []
+    place, encoder, vocab = odd[0], model.encoder, model.decoder.vocab
+    target = torch.tensor([[vocab.bos, *vocab.encode(written.split())]])
     with torch.no_grad():
         own, other = (encoder(torch.tensor([encoder.vocab.encode(s)])) for s in (said, others))
-        for j in (odd, odd + 1):
+        exchanges = []
+        for j in (place, place + 1):
             states = own.states.clone()
             states[0, j] = other.states[0, j]
-            p = decoder(target, own._replace(states=states))[0, -1].softmax(-1)
-            shares = p[decoder.vocab.encode([*answers])]
-            name = f"wrote{j}"
-            wrote = cells(shares, "weight", name=name, digits=2, span=(0, 1), width=70)
-            said_by = [text(each, beside=name) for each in answers]
-            wrote = row(said_by[0], wrote, said_by[1])
-            table += [_towers(f"mixed{j}", states[0], odd=j), wrote]
-            links += [
-                arrow(f"own.{k}", f"mixed{j}.{k}", drawn=False) for k in range(len(said)) if k != j
-            ]
-            links.append(arrow(f"twin.{j}", f"mixed{j}.{j}", drawn=False))
-            steps += [
-                Step(
-                    f"Now the state of “{said[j]}” is [the twin's](mixed{j}.{j}), and all others"
-                    " are its own.",
-                    f"mixed{j}",
-                ),
-                Step(
-                    f"“{answers[0]}” gets [{shares[0]:.2f}](wrote{j}.0), the twin's “{answers[1]}”"
-                    f" [{shares[1]:.2f}](wrote{j}.1).",
-                    f"wrote{j}",
-                    ask=f"Will the decoder now write “{answers[0]}” or “{answers[1]}”?",
-                ),
-            ]
-    labels = (
-        [text(word, name=name, size=SMALL) for word in sentence]
-        for name, sentence in (("words", said), ("others", others))
-    )
-    top = [
-        next(labels),
+            p = model.decoder(target, own._replace(states=states))[0, -1].softmax(-1)
+            exchanges.append(Exchange(j, states[0], p[vocab.encode([*answers])]))
+    rows = [
+        [text(word, name="words", size=SMALL) for word in said],
         _towers("own", own.states[0]),
-        next(labels),
+        [text(word, name="others", size=SMALL) for word in others],
         _towers("twin", other.states[0], "value"),
+        *(line for each in exchanges for line in _rows(each, answers)),
     ]
-    begin = (
-        f"The decoder has written “{written}”." if written else "The decoder has written nothing."
-    )
+    steps = _opening(said, others, place, written)
     return Drawing(
-        grid([*top, *table], gap=(7, 16)),
-        *links,
+        grid(rows, gap=(7, 16)),
+        *(link for each in exchanges for link in _links(each)),
         alt="States of a sentence and of its twin, as columns of cells; below, twice, the states of"
         " the sentence with one of the twin's among them, and how likely two answers then are.",
-        steps=[
-            Step(
-                "The encoder has read [a sentence](words), and kept a [state](own) of each word. "
-                + begin,
-                "words own",
-            ),
-            Step(
-                f"It also reads [a twin](others): “{others[odd]}” for “{said[odd]}”.", "others twin"
-            ),
-            *steps,
-        ],
+        steps=[*steps, *(step for each in exchanges for step in _exchanged(each, said, answers))],
         **options,
     )
+
+
+def _rows(exchange: Exchange, answers: tuple[str, str]) -> list[Any]:
+    """The states, and below them how likely both answers are."""
+    at, name = exchange.at, f"wrote{exchange.at}"
+    left, right = (text(each, beside=name) for each in answers)
+    shares = cells(exchange.shares, "weight", name=name, digits=2, span=(0, 1), width=70)
+    return [_towers(f"mixed{at}", exchange.states, odd=at), row(left, shares, right)]
+
+
+def _links(exchange: Exchange) -> list[Arrow]:
+    at, places = exchange.at, range(len(exchange.states))
+    return [
+        *(arrow(f"own.{k}", f"mixed{at}.{k}", drawn=False) for k in places if k != at),
+        arrow(f"twin.{at}", f"mixed{at}.{at}", drawn=False),
+    ]
+
+
+def _opening(said: list[str], others: list[str], odd: int, written: str) -> list[Step]:
+    begun = f"written “{written}”" if written else "written nothing"
+    return [
+        Step(
+            "The encoder has read [a sentence](words), and kept a [state](own) of each word. The"
+            f" decoder has {begun}.",
+            "words own",
+        ),
+        Step(f"It also reads [a twin](others): “{others[odd]}” for “{said[odd]}”.", "others twin"),
+    ]
+
+
+def _exchanged(exchange: Exchange, said: list[str], answers: tuple[str, str]) -> list[Step]:
+    at, (own, twin), (first, second) = exchange.at, exchange.shares, answers
+    return [
+        Step(
+            f"Now the state of “{said[at]}” is [the twin's](mixed{at}.{at}), and all others are"
+            " its own.",
+            f"mixed{at}",
+        ),
+        Step(
+            f"“{first}” gets [{own:.2f}](wrote{at}.0), the twin's “{second}”"
+            f" [{twin:.2f}](wrote{at}.1).",
+            f"wrote{at}",
+            ask=f"Will the decoder now write “{first}” or “{second}”?",
+        ),
+    ]
