@@ -68,7 +68,7 @@ def gru_step(
         alt="A word and a state above. Wires lead from both to a reset gate and an update gate."
         " The reset gate and the state lead to the past, this and the word to a proposal. Proposal,"
         " update gate, and a wire that comes straight from the state, lead to the next state.",
-        steps=_steps(wires, x, h, shown, after),
+        steps=[*_proposing(wires, x, h, shown, after), *_mixing(wires, h, shown)],
         **options,
     )
 
@@ -106,11 +106,11 @@ def _body(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> Part:
     return grid(rows, gap=(36, 30))
 
 
-def _steps(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> list[Step]:
-    r, z, past, word, g, new = wires
+def _proposing(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> list[Step]:
+    """From word and state to the proposal."""
+    r, _, past, word, g, _ = wires
     more = f" Of each vector {shown} numbers are shown." if max(len(x), len(h)) > shown else ""
-    low, k = int(r[:shown].argmin()), int(((z - 0.5) * (h - g))[:shown].abs().argmax())
-    mix = f"{float(z[k]):.2f} · {_said(h[k])} + {1 - float(z[k]):.2f} · {_said(g[k])}"
+    low = int(r[:shown].argmin())
     through = f"Of number {low + 1} the gate lets [{r[low]:.2f}](r.{low}) through"
     return [
         Step(
@@ -135,6 +135,15 @@ def _steps(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> list[
             f" tanh({written_sum([float(past[0]), float(word[0])])}) = [{_said(g[0])}](g.0).",
             "g g-box",
         ),
+    ]
+
+
+def _mixing(wires: Wires, h: Tensor, shown: int) -> list[Step]:
+    """From the proposal to the next state, told of a number whose gate decides most."""
+    z, g, new = wires.z, wires.g, wires.new
+    k = int(((z - 0.5) * (h - g))[:shown].abs().argmax())
+    mix = f"{float(z[k]):.2f} · {_said(h[k])} + {1 - float(z[k]):.2f} · {_said(g[k])}"
+    return [
         Step(
             "The [update gate](z) is computed as the reset gate was, with other matrices. It"
             " decides what the state keeps.",

@@ -12,6 +12,7 @@ from attnbook.model.recording import Calls, calls
 from attnbook.model.transformer import Transformer
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
 from attnbook.walks._input import written_sum
+from attnbook.walks._recorded import Head, attended
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step
 
@@ -137,34 +138,37 @@ def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
 
 
 def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) -> Drawing:
-    (q, *_), scores = seen[f"{path}.scores"]
-    _, mask = seen[f"{path}.weights"][0]
-    (a, v), mixed = seen[f"{path}.combine"]
-    e, a = scores[0, 0, place], a[0, 0, place]
-    if mask is not None:
-        e = e.masked_fill(~mask.expand(1, 1, scores.shape[-2], -1)[0, 0, place], torch.nan)
+    head = attended(seen, path, place)
+    high = float(head.scores[head.scores.isfinite()].abs().max())
 
-    def numbers(values: Tensor, name: str, span: tuple[float, float] | None = None) -> list[Part]:
+    def numbers(values: Tensor, name: str, span: tuple[float, float]) -> list[Part]:
         return [cells([x], "weight", name=name, digits=2, width=44, span=span) for x in values]
 
-    high = float(e[e.isfinite()].abs().max())
-    labels = [text(word, size=SMALL, name="words") for word in words]
-    table = [labels, numbers(e, "scores", (-high, high)), numbers(a, "weights", (0.0, 1.0))]
-    table += [[cells(x[:3], "value", name="values", width=14) for x in v[0, 0]]]
-    body = grid(
-        [
-            ["query", _strip(q[0, 0, place], "query", "query")],
-            space(4),
-            grid(table, gap=(5, 12)),
-            space(4),
-            ["mixed", _strip(mixed[0, 0, place], "mixed", "value")],
-        ],
-        align="rl",
-        gap=(10, 12),
+    table = [
+        [text(word, size=SMALL, name="words") for word in words],
+        numbers(head.scores, "scores", (-high, high)),
+        numbers(head.weights, "weights", (0.0, 1.0)),
+        [cells(x[:3], "value", name="values", width=14) for x in head.values],
+    ]
+    rows = [
+        ["query", _strip(head.query, "query", "query")],
+        space(4),
+        grid(table, gap=(5, 12)),
+        space(4),
+        ["mixed", _strip(head.mixed, "mixed", "value")],
+    ]
+    return Drawing(
+        grid(rows, align="rl", gap=(10, 12)),
+        arrow("query", "words", "query"),
+        arrow("values", "mixed", "value", weights=head.weights),
+        alt="A query, words with their scores and weights, their values, and the weighted sum.",
+        steps=_attending(head, words, asks, cross=path.endswith("cross")),
     )
-    best = int(a.argmax())
-    cross = path.endswith("cross")
-    steps = [
+
+
+def _attending(head: Head, words: list[str], asks: str, *, cross: bool) -> list[Step]:
+    best = int(head.weights.argmax())
+    return [
         Step(
             f"“{asks}” asks with a [query](query); the [{'English' if cross else 'German'}"
             " words](words) answer with their keys. Head 1 of several:",
@@ -172,24 +176,21 @@ def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) 
         ),
         Step(
             "Query times key, over the root of their size: the [scores](scores)."
-            + (" The mask strikes out what may not be seen." if e.isnan().any() else ""),
+            + " The mask strikes out what may not be seen." * bool(head.scores.isnan().any()),
             "scores",
         ),
         Step(
             f"A softmax makes [weights](weights) of them, which sum to 1. “{words[best]}” gets"
-            f" {float(a[best]):.2f}.",
+            f" {float(head.weights[best]):.2f}.",
             "weights",
             ask=f"Which word gets the largest weight of “{asks}”?",
         ),
         Step(
             "The [values](values), so weighted, are added: what this head [gives](mixed)."
-            + (" They come from the encoder's H." if cross else ""),
+            + " They come from the encoder's H." * cross,
             "values mixed",
         ),
     ]
-    links = [arrow("query", "words", "query"), arrow("values", "mixed", "value", weights=a)]
-    alt = "A query, words with their scores and weights, their values, and the weighted sum."
-    return Drawing(body, *links, alt=alt, steps=steps)
 
 
 def _network(x: Tensor, before: Tensor, hidden: Tensor, out: Tensor) -> Drawing:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes
-from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, text
+from attnbook.show.drawing import SMALL, Arrow, Part, arrow, cells, grid, text
 from attnbook.web import Drawing, Step
 
 CELL = 19  # units
@@ -42,24 +42,43 @@ def reach(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, **options: An
     lit.append(torch.zeros(n).index_fill(0, torch.tensor([n - 1]), 1.0))
     counts = [int(each.sum()) for each in lit]
 
-    def line(i: int) -> Part:
-        return cells(lit[i], "value", name=f"l{i}", width=CELL, height=14, span=(0, 1))
+    return Drawing(
+        _body(lit),
+        *_arrows(lit, below),
+        alt=f"{depth + 1} rows of {n} cells, the input at the bottom. Lit are the cells that can"
+        f" change the last one on top: {', '.join(map(str, reversed(counts)))} from top to bottom."
+        " Arrows join each to what it reads.",
+        steps=_steps(counts, n),
+        **options,
+    )
 
-    def label(i: int) -> Part:
-        return text("input" if not i else f"layer {i}", size=SMALL)
 
-    body = grid([[label(i), line(i)] for i in range(depth, -1, -1)], gap=(6, 22), align="rc")
-    links = [
+def _body(lit: Sequence[Tensor]) -> Part:
+    """A line for each layer, the input at the bottom."""
+
+    def line(i: int) -> list[Part]:
+        label = text(f"layer {i}" if i else "input", size=SMALL)
+        return [label, cells(lit[i], "value", name=f"l{i}", width=CELL, height=14, span=(0, 1))]
+
+    return grid([line(i) for i in reversed(range(len(lit)))], gap=(6, 22), align="rc")
+
+
+def _arrows(lit: Sequence[Tensor], below: Sequence[Tensor]) -> list[Arrow]:
+    """To each lit cell from what it reads."""
+    return [
         arrow(f"l{i}.{j}", f"l{i + 1}.{m}", "value")
-        for i in range(depth)
-        for m in range(n)
+        for i, links in enumerate(below)
+        for m, j in links.nonzero().tolist()
         if lit[i + 1][m]
-        for j in range(n)
-        if below[i][m, j]
     ]
+
+
+def _steps(counts: Sequence[int], n: int) -> list[Step]:
+    """From the last output down to the input."""
+    depth = len(counts) - 1
     steps = [Step(f"The [last output](l{depth}.{n - 1}) of {n}. What can change it?", f"l{depth}")]
-    for i in range(depth - 1, -1, -1):
-        where = "of the input" if not i else f"of layer {i}"
+    for i in reversed(range(depth)):
+        where = f"of layer {i}" if i else "of the input"
         steps.append(
             Step(
                 f"It depends on [{counts[i]} place{'s' * (counts[i] > 1)}](l{i}) {where}.",
@@ -67,15 +86,7 @@ def reach(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, **options: An
                 ask=f"How many places {where} can change it?" if i < depth - 1 else "",
             )
         )
-    return Drawing(
-        body,
-        *links,
-        alt=f"{depth + 1} rows of {n} cells, the input at the bottom. Lit are the cells that can"
-        f" change the last one on top: {', '.join(map(str, reversed(counts)))} from top to bottom."
-        " Arrows join each to what it reads.",
-        steps=steps,
-        **options,
-    )
+    return steps
 
 
 def _links(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
