@@ -17,8 +17,8 @@ from tests.helpers.files import listed
 from tools.notebooks import ROOT
 
 PACKAGE = sorted((ROOT / "src").rglob("*.py"))
-# A walk is mostly its captions, an assignment's check mostly the names of mistakes.
-FUNCTION_LINES, LISTS = 45, {"walks": 270, "teach": 95}
+# An assignment's check is mostly the names of mistakes.
+FUNCTION_LINES, LISTS = 45, {"teach": 95}
 
 # Spelt in parts, so that this file does not name what it looks for.
 HOSTS = [a + b for a, b in [("python", "hosted.org"), ("py", "pi.org"), ("npm", "js.org")]]
