@@ -22,10 +22,12 @@ Ids = tuple[int, ...]
 class Node(NamedTuple):
     """An extended hypothesis."""
 
-    before: int  # index of its parent among the hypotheses kept at the step before
     ids: Ids
     total: float
     score: float
+
+
+Level = list[tuple[Node, str]]  # hypotheses with the names of their parts
 
 
 class Found(NamedTuple):
@@ -84,10 +86,10 @@ def beam_tree(
     search = _searched(
         model, tokenizer, ids, max_len=max_len, beam=beam, length_penalty=length_penalty
     )
-    names = _names(search)
-    levels = [
-        _level(search, n, tokenizer, bool(length_penalty)) for n in range(1, len(search.kept) + 1)
-    ]
+    levels = _levels(search)
+    names, rows = _names(levels), []
+    for level in levels:
+        rows.append(row(*(_node(*each, tokenizer, bool(length_penalty)) for each in level), gap=5))
     size, measure = len(model.vocab), "score" if length_penalty else "sum"
     opening = Step(
         f"Beam search keeps {beam} beginnings at once. It starts from the [text](words). Below"
@@ -95,8 +97,8 @@ def beam_tree(
         "words",
     )
     return Drawing(
-        column(text(textwrap.fill(words, 48), name="words"), *levels, _ends(search, beam), gap=GAP),
-        *_branches(search, names),
+        column(text(textwrap.fill(words, 48), name="words"), *rows, _ends(search, beam), gap=GAP),
+        *_branches(levels, names),
         alt=f"A tree below the words {words}: at each step five tokens with their sums, the {beam}"
         " that are kept in colour, the others grey. At the bottom what beam search and what greedy"
         " search have found, each with its sum.",
@@ -105,7 +107,7 @@ def beam_tree(
             *_growth(search, tokenizer, size, measure),
             *_outcome(search, names, measure),
         ],
-        window=int(max(400, sum(level.height + GAP for level in levels))),
+        window=int(max(400, sum(part.height + GAP for part in rows))),
         **options,
     )
 
@@ -128,7 +130,7 @@ def _searched(
 
         def node(i: int) -> Node:
             parent, token = divmod(i, size)
-            return Node(parent, (*begun[parent], token), float(sums[i]), float(scores[i]))
+            return Node((*begun[parent], token), float(sums[i]), float(scores[i]))
 
         stay, more = best[0].tolist(), scores.topk(2 * MOST).indices.tolist()
         others = [i for i in more if i not in stay and scores[i] > -torch.inf]
@@ -152,37 +154,41 @@ def _found(hypotheses: Hypotheses, tokenizer: BytePair) -> Found:
     return Found(ids, _text(tokenizer, ids), float(hypotheses.scores[0]))
 
 
-def _names(search: Search) -> dict[Ids, str]:
-    """The names of the parts of all kept hypotheses, and of the text that they continue."""
+def _levels(search: Search) -> list[Level]:
+    """Each step from left to right: children of one parent side by side, in the parents' order."""
+    levels: list[Level] = []
+    places: dict[Ids, int] = {(): 0}
+    for n, (kept, dropped) in enumerate(zip(search.kept, search.dropped, strict=True), 1):
+        level = [(node, f"kept{n}") for node in kept] + [(node, f"dropped{n}") for node in dropped]
+        level.sort(key=lambda each: (places[each[0].ids[:-1]], -each[0].score))
+        places.update({node.ids: place for place, (node, _) in enumerate(level)})
+        levels.append(level)
+    return levels
+
+
+def _names(levels: list[Level]) -> dict[Ids, str]:
+    """What arrows and steps call each hypothesis, and the text that all continue."""
     names: dict[Ids, str] = {(): "words"}
-    for n, level in enumerate(search.kept, 1):
-        names |= {node.ids: _name(f"kept{n}", level, k) for k, node in enumerate(level)}
+    for level in levels:
+        alike = [name for _, name in level]
+        for k, (node, name) in enumerate(level):
+            single = alike.count(name) == 1
+            names[node.ids] = name if single else f"{name}.{alike[:k].count(name)}"
     return names
 
 
-def _name(name: str, level: list[Node], k: int) -> str:
-    """Of the part of the hypothesis k: one that stands alone has no number."""
-    return name if len(level) == 1 else f"{name}.{k}"
-
-
-def _branches(search: Search, names: dict[Ids, str]) -> list[Arrow]:
+def _branches(levels: list[Level], names: dict[Ids, str]) -> list[Arrow]:
     return [
-        arrow(names[node.ids[:-1]], _name(f"{kind}{n}", level, k), role)
-        for n, both in enumerate(zip(search.kept, search.dropped, strict=True), 1)
-        for kind, role, level in zip(("kept", "dropped"), ("weight", ""), both, strict=True)
-        for k, node in enumerate(level)
+        arrow(names[node.ids[:-1]], names[node.ids], role)
+        for level in levels
+        for kind, role in (("kept", "weight"), ("dropped", ""))
+        for node, name in level
+        if name.startswith(kind)
     ]
 
 
-def _level(search: Search, n: int, tokenizer: BytePair, scored: bool) -> Part:
-    """The hypotheses of a step: children of one parent side by side, in the order of parents."""
-    level = [(node, f"kept{n}", "weight") for node in search.kept[n - 1]]
-    level += [(node, f"dropped{n}", "") for node in search.dropped[n - 1]]
-    level.sort(key=lambda each: (each[0].before, -each[0].score))
-    return row(*(_node(*each, tokenizer, scored) for each in level), gap=5)
-
-
-def _node(node: Node, name: str, role: str, tokenizer: BytePair, scored: bool) -> Part:
+def _node(node: Node, name: str, tokenizer: BytePair, scored: bool) -> Part:
+    role = "weight" if name.startswith("kept") else ""
     label = "(end)" if node.ids[-1] == tokenizer.vocab.eos else shown(tokenizer, node.ids[-1:])
     while text_width(label, SMALL) > ROOM - 8:
         label = label.removesuffix("…")[:-1] + "…"

@@ -69,10 +69,9 @@ def _made(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str]) -> Made:
     pairs = fq @ fk.T
     slow = pairs[-1] @ v / pairs[-1].sum()
     outputs, states, state = [], [], None
-    for i in range(len(q)):
-        out, state = linear_attention_step(
-            q[None, i : i + 1], k[None, i : i + 1], v[None, i : i + 1], state
-        )
+    for t in range(len(names)):
+        here = slice(t, t + 1)
+        out, state = linear_attention_step(q[None, here], k[None, here], v[None, here], state)
         outputs.append(out[0, 0])
         states.append(state[0, 0])
     return Made(names, fq, fk, v, pairs, slow, states, outputs[-1])

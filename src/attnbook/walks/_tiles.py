@@ -83,7 +83,7 @@ def _tiles(scores: Tensor, v: Tensor, names: Sequence[str], size: int) -> list[T
 
 def _body(tiles: Sequence[Tile], scores: Tensor, whole: Tensor) -> Part:
     among = (float(scores.min()) - 1e-6, float(scores.max()) + 1e-6)
-    upto = (0, len(scores))
+    upto = (0.0, float(len(scores)))
 
     def number(name: str, x: Tensor, role: str, span: tuple[float, float], digits: int = 2) -> Part:
         return cells([x], role, name=name, digits=digits, width=36, span=span)

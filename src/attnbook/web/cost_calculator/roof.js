@@ -1,4 +1,4 @@
-// The roofline: the operations a second that a machine can reach, by those that a pass does for each byte that it reads.
+// The roofline: the operations a second that a machine can reach, by those that a pass does for each byte it reads.
 import { grouped } from "../shared/math.js";
 import { axis, curve, dot, move, plot, trace } from "../shared/plot.js";
 import { h, write } from "../shared/ui.js";
@@ -64,13 +64,15 @@ function drawPasses(points, places) {
   points.forEach(({ mark, label }, k) => {
     move(mark, ...places[k]);
     move(label, ...places[k]);
-    label.className = `attn-cost-label attn-cost-${above[k] ? "above" : "below"}${close && !k ? " attn-cost-away" : ""}`;
+    const away = close && !k ? " attn-cost-away" : "";
+    label.className = `attn-cost-label attn-cost-${above[k] ? "above" : "below"}${away}`;
   });
 }
 
 function tell({ legend, picture, points }, { n, speed, bandwidth }, ridge, passes) {
   write(legend, "Upward: operations a second, at most. To the right: operations for each byte that is read. "
-    + `The roof rises with the bytes a second, ${stored(bandwidth)}, up to the peak, ${counted(speed)} operations a second; `
+    + `The roof rises with the bytes a second, ${stored(bandwidth)}, up to the peak, `
+    + `${counted(speed)} operations a second; `
     + `its ridge is at ${rated(ridge)} operations a byte.`);
   passes.forEach(({ intensity, reached, bound }, k) => {
     const what = k ? "Writing a token" : `Reading the prompt (${grouped(n)} ${n > 1 ? "tokens" : "token"})`;
