@@ -95,4 +95,4 @@ def test_a_page_grows_little(site: Path) -> None:
     for path in (site / "book").glob("[0-9]*.html"):
         text = path.read_text("utf-8")
         added = re.findall(r'<small class="shows">.*?</small>| id="cell-\d+"', text)
-        assert sum(map(len, added)) < 2000, path.name
+        assert sum(map(len, added)) < 2500, path.name  # some 40 bytes a mark
