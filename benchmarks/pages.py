@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Response
 from benchmarks import _stored
 from benchmarks._chromium import chromium, serve
 
-BUDGET, NOTEBOOK = 300, 640
+BUDGET, NOTEBOOK = 300, 600
 
 
 def first_load(page: Page, address: str, name: str) -> Counter[str]:

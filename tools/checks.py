@@ -13,7 +13,7 @@ from attnbook.bundles import CHART
 from tools import notebooks
 from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_cells, tags
 
-LARGEST = 640_000  # bytes
+LARGEST = 600_000  # bytes
 PROSE = 7  # words for each line of code that is not folded
 EXTRAS = {"bertviz": "", "pretrained": "attnbook.weights"}  # and the room that needs one
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
