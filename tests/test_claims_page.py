@@ -71,7 +71,7 @@ def test_each_claim_leads_to_its_cells(mini: Path) -> None:
 def test_each_cell_leads_back(mini: Path) -> None:
     page = (mini / "01_first.html").read_text("utf-8")
     assert re.findall(r'id="(cell-\d+)"', page) == ["cell-2", "cell-3"]
-    backs = re.findall(r'<small class=shows>(.*?)</small>', page)
+    backs = re.findall(r"<small class=shows>(.*?)</small>", page)
     one, two = (f'<a href="claims.html#c0{n}">C0{n}</a>' for n in (1, 2))
     assert backs == [one, f"{two}, {one}"]
 

@@ -55,10 +55,13 @@ def line(page: Page) -> Locator:
 
 
 def read(page: Page) -> None:
-    """Scroll as a reader does, to the end."""
+    """Scroll as a reader does, to the end, and again where the page grew meanwhile."""
     page.mouse.wheel(0, 400)
     page.wait_for_function("scrollY > 0")
-    page.keyboard.press("End")
+    at_end = "scrollY + innerHeight >= document.documentElement.scrollHeight - 1"
+    while not page.evaluate(at_end):
+        page.keyboard.press("End")
+        page.wait_for_timeout(100)
 
 
 def answer(page: Page, n: int) -> None:

@@ -55,7 +55,7 @@ class Claims(SphinxTransform):
             number, claims = shown[cell["cell_index"]]
             cell["ids"].append(f"cell-{number}")
             links = ", ".join(f'<a href="{PAGE}.html#{each.lower()}">{each}</a>' for each in claims)
-            back = nodes.raw("", f'<small class=shows>{links}</small>', format="html")
+            back = nodes.raw("", f"<small class=shows>{links}</small>", format="html")
             cell.parent.insert(cell.parent.index(cell) + 1, back)
 
     def complete(self, table: nodes.tgroup) -> None:
