@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnbook.checks import check_range, check_shapes, check_whole
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
-from attnbook.walks._input import brief, small
+from attnbook.walks._pieces import brief, small
 from attnbook.web import Drawing, Step
 
 

@@ -11,7 +11,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.recording import calls
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import Part, arrow, cells, grid, space, text
-from attnbook.walks._input import brief, small
+from attnbook.walks._pieces import brief, small
 from attnbook.web import Drawing, Step
 
 SHOWN = 3  # numbers of a key and of a value

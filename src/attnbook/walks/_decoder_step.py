@@ -12,11 +12,7 @@ from attnbook.model.seq2seq import Decoder, Encoder, LuongDecoder, Seq2Seq
 from attnbook.show.drawing import (
     SMALL,
     Arrow,
-    Box,
-    Number,
     Part,
-    Stroke,
-    Words,
     arrow,
     bars,
     box,
@@ -27,11 +23,11 @@ from attnbook.show.drawing import (
     space,
     text,
 )
-from attnbook.walks._input import small, strip, towers, written_sum
+from attnbook.walks._pieces import products, small, strip, towers, upright, written_sum
 from attnbook.walks._unrolled import check_layers, spelled
 from attnbook.web import Drawing, Step
 
-TOWER, TALL = 5, 44  # numbers of an encoder's state; units of a weight of 1
+TOWER = 5  # numbers of an encoder's state
 
 
 @dataclass(frozen=True)
@@ -366,30 +362,3 @@ def _next_look(made: Made) -> Step:
         "then next-words",
         ask=f"“{made.names[0]}” is written. At which word will the decoder look next?",
     )
-
-
-def products(weights: Tensor, values: Tensor) -> str:
-    """0.93 · 0.41 + 0.06 · 0.12 + … with the two largest weights."""
-    order = weights.argsort(descending=True)[:2]
-    terms = [f"{float(weights[j]):.2f} · {float(values[j]):z.2f}".replace("-", "−") for j in order]
-    return " + ".join(terms) + " + …" * (len(weights) > 2)
-
-
-def upright(share: Tensor, width: Number, name: str) -> Part:
-    """A share in 0..1 as an upright bar, with its number above.
-
-    The bar is a zigzag line: a box would show its height before it appears.
-    """
-    left, foot, tall = width / 2 - 8, 16 + TALL, TALL * float(share)
-    turns = max(2, round(tall / 2.5) + 1)
-    line = [
-        (left + 16 * ((n + side) % 2), foot - 1 - max(0.0, tall - 2) * n / (turns - 1))
-        for n in range(turns)
-        for side in (0, 1)
-    ]
-    marks = (
-        Box(left - 2, 16, 20, TALL, "cell", 0),
-        Stroke(tuple(line), "line", width=3 if tall > 3 else 1),
-        Words(width / 2, 7, f"{float(share):.2f}", SMALL),
-    )
-    return Part(width, foot, marks, name, "weight", share[None].double().numpy())

@@ -33,7 +33,7 @@ from attnbook.show.drawing import (
 )
 from attnbook.show.lettering import text_width
 from attnbook.text.tokenizers import BytePair
-from attnbook.walks._input import small
+from attnbook.walks._pieces import small
 from attnbook.web import Drawing, Step
 
 STRIP = 340  # units: the width of 0 to 1

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attnbook.checks import check_shapes, check_whole
 from attnbook.model.seq2seq import GRUCell
 from attnbook.show.drawing import SMALL, Part, arrow, cells, column, grid, text
-from attnbook.walks._input import written_sum
+from attnbook.walks._pieces import written_sum
 from attnbook.web import Drawing, Step
 
 MOST = 4  # numbers side by side

@@ -22,8 +22,7 @@ from attnbook.show.drawing import (
     row,
     space,
 )
-from attnbook.walks._decoder_step import products, upright
-from attnbook.walks._input import small, towers, written_sum
+from attnbook.walks._pieces import products, small, towers, upright, written_sum
 from attnbook.web import Drawing, Step
 
 NEAR, TOWER, WIDE = 5, 4, 28  # tokens, numbers of a vector in a head, units of a column

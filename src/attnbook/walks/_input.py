@@ -1,6 +1,6 @@
 """Two texts as BERT reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
@@ -8,11 +8,10 @@ from torch import Tensor
 from attnbook.model.bert import Bert, pack
 from attnbook.model.decoding import evaluating
 from attnbook.model.recording import Calls, calls
-from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, text
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, text
 from attnbook.text.tokenizers import WordPiece
+from attnbook.walks._pieces import SHOWN, small, written_sum
 from attnbook.web import Drawing, Step
-
-SHOWN = 6  # numbers of each vector
 
 
 def added(model: Bert, seen: Calls) -> dict[str, Tensor]:
@@ -26,38 +25,6 @@ def added(model: Bert, seen: Calls) -> dict[str, Tensor]:
         (before, *_), after = seen["stack.positions"]
         parts["position"] = (after - before)[0]
     return {**parts, "sum": seen["stack.embedding_norm"][0][0][0]}
-
-
-def written_sum(numbers: Sequence[float]) -> str:
-    """0.12 − 0.05 + 0.30"""
-    first, *rest = (f"{x:z.2f}" for x in numbers)
-    signs = [f" − {x[1:]}" if x.startswith("-") else f" + {x}" for x in rest]
-    return first.replace("-", "−") + "".join(signs)
-
-
-def brief(x: Tensor, digits: int = 2) -> str:
-    """A number with so many digits after the point."""
-    return f"{float(x):z.{digits}f}".replace("-", "−")
-
-
-def small(words: str, beside: str) -> Part:
-    """A label in small letters, which appears with the part that it stands beside."""
-    return text(words, size=SMALL, beside=beside)
-
-
-def strip(name: str, vector: Tensor, role: str = "state", shown: int = SHOWN) -> Part:
-    """The first numbers of a vector side by side, and dots for the others."""
-    return row(cells(vector[:shown], role, name=name, digits=2, width=36), "…", gap=4)
-
-
-def towers(
-    name: str, table: Tensor, role: str, shown: int, *, width: int = 24, height: int = 8
-) -> list[Part]:
-    """For each vector `[d]` of a table its first numbers as a column, all in the same shades."""
-    first = table[:, :shown]
-    high = float(first.abs().max())
-    look = {"down": True, "span": (-high, high), "width": width, "height": height}
-    return [cells(x, role, name=name, **look) for x in first]
 
 
 def input_layout(

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnbook.checks import check_range, check_shapes
 from attnbook.model.efficient import linear_attention_step
 from attnbook.show.drawing import SMALL, Part, arrow, cells, column, frame, grid, text
-from attnbook.walks._input import brief, small
+from attnbook.walks._pieces import brief, small
 from attnbook.web import Drawing, Step
 
 

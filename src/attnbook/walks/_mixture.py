@@ -10,7 +10,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.mixture import Mixture
 from attnbook.model.recording import calls
 from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid, text
-from attnbook.walks._input import brief, written_sum
+from attnbook.walks._pieces import brief, written_sum
 from attnbook.web import Drawing, Step
 
 SHOWN = 6  # numbers of a vector

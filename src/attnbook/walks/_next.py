@@ -11,7 +11,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import SMALL, Part, arrow, box, cells, grid, row, space
 from attnbook.text.tokenizers import BytePair
-from attnbook.walks._input import small, written_sum
+from attnbook.walks._pieces import small, written_sum
 from attnbook.web import Drawing, Step
 
 

@@ -11,7 +11,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.recording import Calls, calls
 from attnbook.model.transformer import Transformer
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
-from attnbook.walks._input import written_sum
+from attnbook.walks._pieces import written_sum
 from attnbook.walks._recorded import Head, attended
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step

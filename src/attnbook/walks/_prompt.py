@@ -14,7 +14,7 @@ from attnbook.model.prompting import Wording
 from attnbook.model.transformer import TransformerDecoder
 from attnbook.show.drawing import SMALL, Part, arrow, bars, box, cells, grid, row, space, text
 from attnbook.text.tokenizers import BytePair
-from attnbook.walks._input import small
+from attnbook.walks._pieces import small
 from attnbook.web import Drawing, Step
 
 ROOM = 340  # units: the width of the prompt

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from attnbook.checks import check_range, check_whole
 from attnbook.model.costs import step_cost
 from attnbook.show.drawing import SMALL, Arrow, Part, arrow, box, cells, column, frame, row
-from attnbook.walks._input import small
+from attnbook.walks._pieces import small
 from attnbook.web import Drawing, Step
 
 

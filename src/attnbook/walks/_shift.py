@@ -11,7 +11,7 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.seq2seq import Seq2Seq
 from attnbook.show.drawing import SMALL, Arrow, Number, Part, arrow, box, cells, column, grid, space
 from attnbook.text.vocabulary import Pairs
-from attnbook.walks._input import small
+from attnbook.walks._pieces import small
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step
 

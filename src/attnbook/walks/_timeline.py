@@ -1,15 +1,10 @@
 """The path of a target token through a translator, from its id to scores for every word."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from attnbook.checks import check_range, check_whole
-from attnbook.model.config import TransformerConfig
-from attnbook.model.decoding import evaluating
-from attnbook.model.recording import calls
 from attnbook.model.transformer import Transformer, TransformerDecoder
 from attnbook.show.drawing import (
     SMALL,
@@ -25,62 +20,12 @@ from attnbook.show.drawing import (
     space,
     text,
 )
-from attnbook.walks._input import small, strip, towers, written_sum
-from attnbook.walks._recorded import Head, Position, Spot, attended
-from attnbook.walks._unrolled import spelled
+from attnbook.walks._pieces import scored, small, strip, towers, written_sum
+from attnbook.walks._recorded import Spot
+from attnbook.walks._timeline_way import Attention, Way, measured
 from attnbook.web import Drawing, Step
 
 SHOWN, TOWER = 4, 3  # numbers of a vector, side by side, and of a key or a value
-
-
-class Attention(NamedTuple):
-    """An attention of the block that is shown."""
-
-    kind: str  # "own" or "cross": the names of its parts begin so
-    words: list[str]  # that are attended to
-    head: Head
-    update: Tensor
-    sum: Tensor  # the state after the update
-
-
-class Likely(NamedTuple):
-    """The likeliest next tokens, best first."""
-
-    names: list[str]
-    rows: Tensor  # [token d_model] of the output matrix
-    logits: Tensor
-    shares: Tensor
-
-
-@dataclass(frozen=True)
-class Way:
-    """What the model computes on the way of one token; a vector is `[d_model]`."""
-
-    config: TransformerConfig
-    spot: Spot
-    words: list[str]  # of the source
-    ids: list[int]
-    said: list[str]  # the ids, spelled
-    memory: Tensor  # [word d_model]
-    token: Tensor
-    state: Tensor  # token and position
-    own: Attention
-    cross: Attention
-    hidden: Tensor  # [d_ff]
-    fed: Tensor
-    depth: list[Tensor]  # before the first block and after each
-    written: list[str]  # what each block's state would write
-    last: Tensor
-    likely: Likely
-
-    @property
-    def start(self) -> str:
-        """The name of the state that enters the block."""
-        return "before" if self.spot.layer else "state"
-
-    @property
-    def asks(self) -> str:
-        return self.said[self.spot.place]
 
 
 def timeline(
@@ -121,7 +66,7 @@ def timeline(
     check_range(0, len(ids) - 1, place=place)
     check_range(0, config.n_layers - 1, layer=layer)
     check_range(0, config.n_heads - 1, head=head)
-    way = _measured(model, words, ids, Spot(place, layer, head), top)
+    way = measured(model, words, ids, Spot(place, layer, head), top)
     return Drawing(
         _body(way),
         *_attention_links(way.own, way.start),
@@ -151,51 +96,6 @@ def _check_fits(decoder: TransformerDecoder) -> None:
         )
 
 
-def _measured(model: Transformer, words: list[str], ids: list[int], spot: Spot, top: int) -> Way:
-    decoder, vocab = model.decoder, model.decoder.vocab
-    english = torch.tensor([model.encoder.vocab.encode(words)])
-    never = [i for i in range(len(vocab)) if i in (vocab.pad, vocab.bos)]
-    check_range(1, len(vocab) - len(never), top=top)
-    with evaluating(model), calls(model) as seen:
-        logits = model(english, torch.tensor([ids]))[0, spot.place]
-    said, at = [spelled(vocab, i) for i in ids], Position(seen, spot.place)
-    blocks = [f"decoder.stack.blocks.{n}" for n in range(decoder.stack.config.n_layers)]
-    block, depth = blocks[spot.layer], [at.got(blocks[0]), *map(at.gave, blocks)]
-    with torch.no_grad():
-        early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:])))
-    early[:, never] = -torch.inf
-
-    def attention(kind: str, path: str, read: list[str], then: str) -> Attention:
-        head = attended(seen, f"{block}.{path}", spot.place, spot.head)
-        return Attention(kind, read, head, at.gave(f"{block}.{path}.out"), at.got(then))
-
-    return Way(
-        decoder.stack.config,
-        spot,
-        words,
-        ids,
-        said,
-        memory=seen["encoder"][1][0],
-        token=at.got("decoder.stack.positions"),
-        state=at.gave("decoder.stack.positions"),
-        own=attention("own", "attention", said, f"{block}.cross_norm"),
-        cross=attention("cross", "cross", words, f"{block}.feed_forward_norm"),
-        hidden=at.got(f"{block}.feed_forward.down"),
-        fed=at.gave(f"{block}.feed_forward"),
-        depth=depth,
-        written=[spelled(vocab, int(i)) for i in early.argmax(-1)],
-        last=at.gave("decoder.stack.norm"),
-        likely=_likeliest(decoder, logits, never, top),
-    )
-
-
-def _likeliest(decoder: TransformerDecoder, logits: Tensor, never: list[int], top: int) -> Likely:
-    best = logits.index_fill(0, torch.tensor(never), -torch.inf).topk(top).indices
-    names = [spelled(decoder.vocab, int(i)) for i in best]
-    matrix = (decoder.stack.embedding if decoder.head is None else decoder.head).weight
-    return Likely(names, matrix[best], logits[best], logits.softmax(-1)[best])
-
-
 def _body(way: Way) -> Part:
     layer = way.spot.layer
     return grid(
@@ -223,7 +123,7 @@ def _body(way: Way) -> Part:
             space(10),
             ["last norm", strip("last", way.last, shown=SHOWN)],
             space(6),
-            _products(way.likely),
+            scored(way.likely, "rows", 1),
             space(8),
             bars(way.likely.names, way.likely.shares, name="bars"),
             ["written", box(way.likely.names[0], "weight", name="answer")],
@@ -286,19 +186,6 @@ def _depth(way: Way) -> Part:
         for n, (x, word) in enumerate(zip(way.depth[1:], way.written, strict=True), 1)
     ]
     return grid(rows, align="rl", gap=(10, 5))
-
-
-def _products(likely: Likely) -> Part:
-    """The likeliest words, their rows of the output matrix, and their logits."""
-    rows = [
-        [
-            name,
-            cells(likely.rows[n, :4], name="rows", digits=2, width=36),
-            cells(likely.logits[n, None], "weight", name="logits", digits=1, width=40),
-        ]
-        for n, name in enumerate(likely.names)
-    ]
-    return grid(rows, align="rl", gap=(10, 3))
 
 
 def _attention_links(attention: Attention, asks: str) -> list[Arrow]:

@@ -24,7 +24,7 @@ from attnbook.show.drawing import (
     text,
 )
 from attnbook.text.vocabulary import Vocabulary
-from attnbook.walks._input import written_sum
+from attnbook.walks._pieces import written_sum
 from attnbook.web import Drawing, Step
 
 SHOWN = 8  # numbers of each state

@@ -1,16 +1,11 @@
 """The path of a masked word through BERT."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnbook.checks import check_range, check_whole
 from attnbook.model.bert import Bert, pack
-from attnbook.model.config import TransformerConfig
-from attnbook.model.decoding import evaluating
-from attnbook.model.recording import calls
 from attnbook.show.drawing import (
     SMALL,
     Arrow,
@@ -27,50 +22,12 @@ from attnbook.show.drawing import (
     text,
 )
 from attnbook.text.tokenizers import WordPiece
-from attnbook.walks._input import added, strip, towers, written_sum
-from attnbook.walks._recorded import Head, Position, Spot, attended
+from attnbook.walks._pieces import Likely, scored, strip, towers, written_sum
+from attnbook.walks._recorded import Spot
+from attnbook.walks._word_way import Way, measured
 from attnbook.web import Drawing, Step
 
 TOWER = 5  # numbers of a key or a value
-
-
-class Likely(NamedTuple):
-    """The likeliest words, best first."""
-
-    names: list[str]
-    rows: Tensor  # [word d_model] their vectors
-    logits: Tensor
-    shares: Tensor
-
-
-@dataclass(frozen=True)
-class Way:
-    """What the model computes on the way of the mask; a vector is `[d_model]`."""
-
-    config: TransformerConfig
-    spot: Spot
-    said: list[str]
-    ids: list[int]
-    vectors: dict[str, Tensor]  # whose sum the mask begins as, by kind
-    sum: Tensor | None  # where it is normalised: else the state is the sum
-    head: Head
-    heads: list[Tensor]  # what each head gives
-    update: Tensor
-    joined: Tensor  # update and state
-    fed: Tensor
-    states: Tensor  # [layer d_model] before the first layer and after each
-    early: list[str]  # what each layer's state would say
-    turned: Tensor
-    likely: Likely
-
-    @property
-    def asks(self) -> str:
-        """The name of the state that enters the layer."""
-        return "before" if self.spot.layer else "state"
-
-    @property
-    def order(self) -> str:
-        return "norm of the sum" if self.config.norm == "post" else "sum"
 
 
 def masked_word(
@@ -109,7 +66,7 @@ def masked_word(
     left, right = tokenizer.encode(before), tokenizer.encode(after)
     ids = [*left, tokenizer.mask, *right]
     tokens = pack(tokenizer.vocab, [ids], max_len=len(ids) + 2).tokens
-    way = _measured(model, tokenizer, tokens, Spot(len(left) + 1, layer, head), top)
+    way = measured(model, tokenizer, tokens, Spot(len(left) + 1, layer, head), top)
     return Drawing(
         _body(way),
         *_links(way),
@@ -123,43 +80,6 @@ def masked_word(
             *_answering(way.likely, len(tokenizer.vocab), answer),
         ],
         **options,
-    )
-
-
-def _measured(model: Bert, tokenizer: WordPiece, tokens: Tensor, spot: Spot, top: int) -> Way:
-    (place, layer, head), config = spot, model.stack.config
-    with evaluating(model), calls(model) as seen:
-        logits = model.word_logits(model(tokens))[0, place]
-    at, block, spelled = Position(seen, place), f"stack.blocks.{layer}", tokenizer.vocab.tokens
-    vectors = {kind: vector[place] for kind, vector in added(model, seen).items()}
-    total = vectors.pop("sum")
-    outputs = [at.gave(f"stack.blocks.{n}") for n in range(config.n_layers)]
-    states = torch.stack([at.got("stack.blocks.0"), *outputs])
-    with torch.no_grad():
-        early = model.word_logits(model.stack.norm(states[1:, None]))[:, 0].argmax(-1)
-    post, best = config.norm == "post", logits.topk(top).indices
-    joined = at.gave(f"{block}.attention_norm") if post else at.got(f"{block}.feed_forward_norm")
-    return Way(
-        config,
-        spot,
-        said=[spelled[n] for n in tokens[0]],
-        ids=tokens[0].tolist(),
-        vectors=vectors,
-        sum=None if isinstance(model.stack.embedding_norm, nn.Identity) else total,
-        head=attended(seen, f"{block}.attention", place, head),
-        heads=[*at.got(f"{block}.attention.out").chunk(config.n_heads)],
-        update=at.gave(f"{block}.attention.out"),
-        joined=joined,
-        fed=at.gave(f"{block}.feed_forward"),
-        states=states,
-        early=[spelled[n] for n in early],
-        turned=at.gave("words.norm"),
-        likely=Likely(
-            [spelled[n] for n in best],
-            model.stack.embedding.weight[best],
-            logits[best],
-            logits.softmax(-1)[best],
-        ),
     )
 
 
@@ -191,7 +111,7 @@ def _body(way: Way) -> Part:
             space(12),
             ["last map", strip("turned", way.turned)],
             space(8),
-            _products(likely),
+            scored(likely, "embeddings", 2),
             space(12),
             bars(likely.names, likely.shares, name="bars"),
         ],
@@ -258,19 +178,6 @@ def _layers(way: Way) -> Part:
         for n, (x, word) in enumerate(zip(way.states[1:], way.early, strict=True), 1)
     ]
     return grid(rows, align="rl", gap=(10, 5))
-
-
-def _products(likely: Likely) -> Part:
-    """The likeliest words, their vectors and their logits."""
-    rows = [
-        [
-            name,
-            cells(likely.rows[n, :4], name="embeddings", digits=2, width=36),
-            cells(likely.logits[n, None], "weight", name="logits", digits=2, width=40),
-        ]
-        for n, name in enumerate(likely.names)
-    ]
-    return grid(rows, align="rl", gap=(10, 3))
 
 
 def _links(way: Way) -> list[Arrow]:
