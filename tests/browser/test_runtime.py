@@ -100,12 +100,26 @@ def test_what_a_widget_draws_changes_no_style_elsewhere(
     assert browser
     browser.start_tracing(page=page, categories=["devtools.timeline"])
     page.evaluate("""() => {
+      const settled = () => document.body.offsetHeight;
+      settled();
+      console.timeStamp("before");
       document.querySelector(".attnbook-widget").append(document.createElement("i"));
-      return document.body.offsetHeight;
+      settled();
+      console.timeStamp("after");
     }""")
     events = json.loads(browser.stop_tracing())["traceEvents"]
-    styled = [each["args"].get("elementCount") for each in events if each["name"] == STYLED]
-    assert max(filter(None, styled)) == 1
+    marks = {
+        each["args"]["data"]["message"]: each for each in events if each["name"] == "TimeStamp"
+    }
+    before, after = marks["before"], marks["after"]
+    styled = [
+        each["args"].get("elementCount")
+        for each in events
+        if each["name"] == STYLED
+        and each["tid"] == before["tid"]
+        and before["ts"] <= each["ts"] <= after["ts"]
+    ]
+    assert [count for count in styled if count] == [1]
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
