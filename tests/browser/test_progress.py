@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from attnbook.web import Question, Quiz
 from tests.browser.conftest import Faults
-from tests.browser.widget_pages import HOSTILE, serious, widget
+from tests.browser.widget_pages import HOSTILE, serious, until, widget
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
 ASKED = [
@@ -58,10 +58,12 @@ def read(page: Page) -> None:
     """Scroll as a reader does, to the end, and again where the page grew meanwhile."""
     page.mouse.wheel(0, 400)
     page.wait_for_function("scrollY > 0")
-    at_end = "scrollY + innerHeight >= document.documentElement.scrollHeight - 1"
-    while not page.evaluate(at_end):
+
+    def at_end() -> bool:
         page.keyboard.press("End")
-        page.wait_for_timeout(100)
+        return page.evaluate("scrollY + innerHeight >= document.documentElement.scrollHeight - 1")
+
+    until(page, at_end)
 
 
 def answer(page: Page, n: int) -> None:
