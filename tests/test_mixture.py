@@ -41,16 +41,37 @@ def test_only_chosen_networks_compute() -> None:
 
 
 def test_a_network_that_is_not_chosen_gets_no_gradient_and_the_router_does() -> None:
-    layer, x = mixture(1), torch.randn(3, 6)
+    layer, x = mixture(2), torch.randn(1, 6)
     layer(x).square().sum().backward()
-    chosen = set(layer.router(x).argmax(-1).tolist())
+    chosen = set(layer.router(x).topk(2).indices[0].tolist())
     moved = {
         int(name.split(".")[1])
         for name, p in layer.named_parameters()
         if name.endswith("down.bias") and p.grad is not None and p.grad.abs().sum() > 0
     }
     assert moved == chosen != set(range(5))
-    assert layer.router.weight.grad is not None
+    grad = layer.router.weight.grad
+    assert grad is not None and grad.abs().sum() > 0
+
+
+def test_the_gate_of_one_network_teaches_the_router_nothing() -> None:
+    layer, x = mixture(1), torch.randn(3, 6)
+    layer(x).square().sum().backward()
+    assert layer.router.weight.grad is None or not layer.router.weight.grad.any()
+    imbalance(layer.router(x), 1).backward()
+    grad = layer.router.weight.grad
+    assert grad is not None and grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.half])
+def test_it_learns_under_autocast(kind: torch.dtype) -> None:
+    layer, x = mixture(), torch.randn(2, 7, 6)
+    whole = layer(x)
+    with torch.autocast("cpu", kind):
+        half = layer(x)
+    half.square().sum().backward()
+    assert torch.allclose(half.float(), whole, atol=0.05)
+    assert all(p.grad is not None for p in layer.router.parameters())
 
 
 def test_load_and_imbalance_by_hand() -> None:
@@ -60,6 +81,7 @@ def test_load_and_imbalance_by_hand() -> None:
     right = 3 * (0.5 * p[0] + 0.25 * p[1] + 0.25 * p[2])
     assert imbalance(scores, 2).item() == pytest.approx(right.item())
     assert imbalance(torch.eye(4), 1).item() == pytest.approx(1)
+    assert imbalance(torch.tensor([20.0, 0, 0, 0]), 1).item() == pytest.approx(4, abs=1e-4)
     assert imbalance(torch.tensor([[20.0, 0, 0, 0]]), 1).item() == pytest.approx(4, abs=1e-4)
 
 

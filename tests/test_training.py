@@ -1,3 +1,4 @@
+import copy
 import math
 import os
 import subprocess
@@ -395,6 +396,23 @@ def test_parts_count_by_their_terms_and_one_without_a_term_counts_nothing():
         )
         moved.append(weight.weight.item())
     assert moved == pytest.approx(3 * [-86 / 12])
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_batch_without_a_counted_term_changes_nothing(accumulate):
+    model = nn.Linear(1, 1)
+    before = copy.deepcopy(model.state_dict())
+    train(
+        model,
+        lambda step: torch.ones(4, 1),
+        lambda x: 0.0 * model(x).sum(),
+        1,
+        lr=1.0,
+        optimizer=torch.optim.SGD,
+        accumulate=accumulate,
+        count=lambda x: 0,
+    )
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.half)])

@@ -177,6 +177,8 @@ def test_the_model_stays_as_it_was() -> None:
         ({"layer": 3}, r"layer must lie in 0..2, got 3"),
         ({"layer": -1}, "layer must be a whole number of at least 0, got -1"),
         ({"head": 4}, r"head must lie in 0..3, got 4"),
+        ({"top": 0}, "top must be a whole number of at least 1, got 0"),
+        ({"top": 10**6}, "top must lie in 1"),
         ({"words": f"{TEXT} [MASK] we"}, "body must be at most 356 wide.*use fewer parts"),
     ],
 )

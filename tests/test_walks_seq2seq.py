@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnbook.model.seq2seq import (
-    GRUCell,
-    Seq2Seq,
-)
+from attnbook.model.scores import DotScore
+from attnbook.model.seq2seq import Decoder, Encoder, GRUCell, Seq2Seq
 from attnbook.show.drawing import Stroke
+from attnbook.text.vocabulary import Vocabulary
 from attnbook.walks import decoder_step, exchanged_states, gru_step, two_readers, unrolled
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_seq2seq import SOURCE, TARGET, WORDS, D, greedy, translator
@@ -335,6 +334,19 @@ def test_one_state_alone_is_exchanged(kind: str, two_way: bool) -> None:
 def test_what_does_not_fit_is_refused(make: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         make()
+
+
+@torch.no_grad()
+def test_a_step_where_one_token_is_padding_start_and_end() -> None:
+    one = Vocabulary(TARGET.tokens[3:], pad="<e>", bos="<e>", eos="<e>")
+    source = torch.tensor([SOURCE.encode(WORDS.split())])
+    written, seed = one.eos, 0
+    while written == one.eos:
+        torch.manual_seed(seed)
+        model = Seq2Seq(Encoder(SOURCE, D), Decoder(one, D, DotScore()))
+        written, seed = int(model.translate(source, max_len=4).tokens[0, 0]), seed + 1
+    walk = decoder_step(model, WORDS, step=1, top=6)
+    assert f"[“{one.tokens[written]}”](answer), is written" in told(walk)
 
 
 def test_a_word_that_is_not_known_is_named() -> None:

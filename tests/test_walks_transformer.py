@@ -6,9 +6,12 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from attnbook.model.transformer import Transformer
+from attnbook.text.vocabulary import Vocabulary
 from attnbook.walks import target_shift, timeline
 from tests.helpers.walks import drawn, told
 from tests.helpers.walks_transformer import (
+    CONFIG,
     ENGLISH,
     FRENCH,
     PLACE,
@@ -66,6 +69,23 @@ def test_what_a_timeline_tells_is_true() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("same", [["pad", "eos"], ["bos", "eos"], ["pad", "bos", "eos"]])
+def test_a_timeline_may_write_an_end_that_is_padding_or_start_too(same: list[str]) -> None:
+    target = Vocabulary(TARGET.tokens[3:], **dict.fromkeys(same, "<e>"))
+    torch.manual_seed(0)
+    model = Transformer(SOURCE, target, CONFIG).eval()
+    ids = [target.bos, *target.encode(FRENCH.split())]
+    logits = model(torch.tensor([SOURCE.encode(ENGLISH.split())]), torch.tensor([ids]))[0, 1]
+    for special in {target.pad, target.bos} - {target.eos}:
+        logits[special] = -torch.inf
+    best = logits[logits.isfinite()].sort(descending=True).values
+    walk = timeline(model, ENGLISH, FRENCH, place=1, top=len(best))
+    torch.testing.assert_close(drawn(walk, "logits")[:, 0], best, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="top"):
+        timeline(model, ENGLISH, FRENCH, place=1, top=len(best) + 1)
+
+
+@torch.no_grad()
 def test_a_timeline_ends_in_the_models_own_output_matrix() -> None:
     model = translator(tied=False)
     walk = way(model)
@@ -85,6 +105,9 @@ def test_a_timeline_ends_in_the_models_own_output_matrix() -> None:
         ({"norm": "post"}, {}, "model must have norm 'pre'"),
         ({"embedding_norm": True}, {}, "not normalised"),
         ({"embedding_scale": False}, {}, "embeddings that are scaled"),
+        ({"d_ff": 0}, {}, "a feed-forward network"),
+        ({"residual": False}, {}, "residuals"),
+        ({"final_norm": False}, {}, "a last norm"),
         ({}, {"top": 10}, "top"),
         ({"positions": "rotary"}, {}, "positions that are added"),
         ({}, {"place": 4}, "place"),

@@ -227,6 +227,10 @@ BAD = [
         lambda: heads(qk_norm=True).load_torch(nn.MultiheadAttention(24, 4)),
         "reference must have the sizes",
     ),
+    (
+        lambda: heads(positions=Alibi(4)).load_torch(nn.MultiheadAttention(24, 4)),
+        "reference must have the sizes",
+    ),
 ]
 
 

@@ -37,8 +37,8 @@ class _Warmed:
     def __post_init__(self) -> None:
         check_whole(1, steps=self.steps)
         check_range(0, math.inf, lr=self.lr)
-        if not 0 <= self.warmup < self.steps:
-            raise ValueError(f"warmup must lie in 0..{self.steps - 1}, got {self.warmup}")
+        check_range(0, self.steps - 1, warmup=self.warmup)
+        check_whole(0, warmup=self.warmup)
         if not 0 <= self.least <= self.lr:
             raise ValueError(f"least must lie in 0..{self.lr}, the lr, got {self.least}")
 
@@ -69,8 +69,8 @@ class Cosine(_Warmed):
         least: where the fall ends.
 
     Raises:
-        ValueError: if lr is negative or not finite, warmup is not in 0 .. steps - 1, least is not
-            in 0 .. lr, or a step is negative.
+        ValueError: if lr is negative or not finite, steps is below 1, warmup is no whole number in
+            0 .. steps - 1, least is not in 0 .. lr, or a step is negative.
 
     Source: Loshchilov and Hutter 2017, equation 5.
 
@@ -113,6 +113,7 @@ class StableDecay(_Warmed):
         if not 1 <= self.fall <= self.steps - self.warmup:
             most = self.steps - self.warmup
             raise ValueError(f"decay must lie in 1..{most}, steps less warmup, got {self.decay}")
+        check_whole(1, decay=self.fall)
 
     @property
     def fall(self) -> int:
@@ -289,9 +290,10 @@ def train(
         The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
 
     Raises:
-        ValueError: if `steps` or `accumulate` is below 1, clip is not above 0, the loss is no
-            scalar, a batch has fewer rows than parts, the device does not have the precision, or
-            the hooks leave processes at different steps.
+        ValueError: if `steps` or `accumulate` is below 1, clip is not above 0, lr is negative or
+            not finite, the loss is no scalar, a batch has fewer rows than parts, precision is
+            another word or one that the device does not have, or the hooks leave processes at
+            different steps.
         FloatingPointError: if a loss or its gradient is not finite; names the step.
         RuntimeError: if the device computes wrongly.
 

@@ -97,7 +97,7 @@ class Alone:
         lengths = [len(range(start, n, n_parts)) for start in starts]
         counts = lengths if count is None else map(count, parts)
         terms = torch.tensor([float(terms) for terms in counts], device=self.device)
-        shares = self.size * terms / self.sum(terms.sum())
+        shares = self.size * terms / self.sum(terms.sum()).clamp(min=1)
         for i, (part, share) in enumerate(zip(parts, shares.tolist(), strict=True), start=1):
             with nullcontext() if i == len(parts) else self.unsynced(forward):
                 yield to_device(part, self.device), share

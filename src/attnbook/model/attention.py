@@ -436,9 +436,9 @@ class MultiHeadAttention(Attention):
         past: Kept | None,
     ) -> int:
         """Check the arguments of `forward`; returns the number of keys in the cache before x."""
+        check_flags(causal=causal)
         if memory is not None and (causal or self.positions or positions is not None):
             raise ValueError("memory must be None with causal or positions: they compare x with x")
-        check_flags(causal=causal)
         origin = x if memory is None else memory
         check_kind(Tensor, x=x, memory=origin)
         shapes = {"x": (x, "batch query d_model"), "memory": (origin, "batch key d_model")}
@@ -487,12 +487,12 @@ class MultiHeadAttention(Attention):
 
         Raises:
             ValueError: if the module has other sizes, a bias where this one has none, keys of
-                another size, or additional keys.
+                another size, or additional keys; or this one has positions or norms of queries.
         """
         theirs = (reference.embed_dim, reference.num_heads, reference.in_proj_bias is not None)
         mine = (self.d_model, self.n_heads, self.q.bias is not None)
         plain = self.n_kv_heads == self.n_heads and self.n_heads * self.d_head == self.d_model
-        plain = plain and self.q_norm is None
+        plain = plain and self.q_norm is None and self.positions is None
         plain = plain and reference.bias_k is None and not reference.add_zero_attn
         if theirs != mine or not plain or reference.in_proj_weight is None:
             raise ValueError(

@@ -137,12 +137,12 @@ def beam_search(
     check_whole(1, max_len=max_len, beam=beam)
     check_ids("start", start, len(vocab))
     check_range(0, inf, length_penalty=length_penalty)
-    never = list({vocab.pad, vocab.bos} - {vocab.eos})
-    if beam > len(vocab) - len(never):
-        raise ValueError(f"beam must be at most the {len(vocab) - len(never)} words, got {beam}")
+    most = len(vocab) - len(vocab.barred)
+    if beam > most:
+        raise ValueError(f"beam must be at most the {most} words, got {beam}")
     batch, device = len(start), start.device
     barred = torch.zeros(len(vocab), device=device)
-    barred[never] = -inf
+    barred[vocab.barred] = -inf
     over = torch.full((len(vocab),), -inf, device=device)
     over[vocab.pad] = 0.0  # after its end a sentence goes on with padding, for certain
     tokens = start[:, None, :0]  # [batch hypothesis token]

@@ -15,7 +15,8 @@ class Mixture(nn.Module):
         y = sum_(e chosen) g_e FF_e(x),   g = softmax of the chosen scores among s = W_r x
 
     with x and y `[d_model]`, W_r `[n_experts d_model]`, s `[n_experts]`, and the `top` largest
-    scores chosen. Only the networks that are chosen compute.
+    scores chosen. Only the networks that are chosen compute. With `top` 1 the gate is always 1, and
+    `imbalance` alone trains the router.
 
     Args:
         config: each network's configuration: gives d_model, d_ff, activation, gated and bias.
@@ -23,7 +24,8 @@ class Mixture(nn.Module):
         top: how many of them a token uses.
 
     Raises:
-        ValueError: if `top` is below 1 or above `n_experts`, or x has another width.
+        ValueError: if `n_experts` is below 1, `top` is below 1 or above `n_experts`, or x has
+            another width.
 
     Source: Shazeer et al. 2017, section 2; Jiang et al. 2024, section 2.1 (Mixtral: 8 networks, the
     best 2, and this softmax).
@@ -49,7 +51,7 @@ class Mixture(nn.Module):
         for e, expert in enumerate(self.experts):
             token, place = (chosen == e).nonzero(as_tuple=True)
             given = gates[token, place, None] * expert(tokens[token])
-            out = out.index_add(0, token, given)
+            out = out.index_add(0, token, given.to(out.dtype))
         return out.view_as(x)
 
 
@@ -66,7 +68,8 @@ def load(scores: Float[Tensor, "*batch expert"], top: int) -> Float[Tensor, " ex
 
 
 def imbalance(scores: Float[Tensor, "*batch expert"], top: int) -> Float[Tensor, ""]:
-    """A loss that is least, 1, where the load is even.
+    """A loss that is 1 where the load is even, and above 1 where the networks that are chosen most
+    have the highest probabilities, too.
 
         n_experts sum_e f_e P_e
 
@@ -79,5 +82,5 @@ def imbalance(scores: Float[Tensor, "*batch expert"], top: int) -> Float[Tensor,
 
     Source: Fedus et al. 2022, section 2.2, equation 4.
     """
-    probabilities = scores.softmax(-1).flatten(0, -2).mean(0)
+    probabilities = scores.softmax(-1).reshape(-1, scores.shape[-1]).mean(0)
     return scores.shape[-1] * (load(scores, top) * probabilities).sum()

@@ -400,7 +400,7 @@ def sample(
     check_ids("start", start, len(vocab))
     seeds = row_seeds(seed, n * len(start))
     enough = stop if callable(stop) else _ends_in(stop, len(vocab))
-    barred = torch.tensor([*{vocab.pad, vocab.bos} - {vocab.eos}], device=start.device).long()
+    barred = torch.tensor(vocab.barred, device=start.device).long()
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
     if n > 1:
         each = torch.arange(len(start), device=start.device).repeat_interleave(n)

@@ -27,6 +27,7 @@ class Vocabulary:
     Attributes:
         tokens: all tokens in the order of their ids.
         pad, bos, eos: the ids of the special tokens.
+        barred: the ids that no model writes: padding and start, unless they end a sentence, too.
 
     Raises:
         ValueError: if a word occurs twice, or is not a string.
@@ -47,6 +48,7 @@ class Vocabulary:
             doubles = sorted(token for token, n in Counter(words).items() if n > 1)
             raise ValueError(f"words must be distinct, got twice: {doubles}")
         self.pad, self.bos, self.eos = (self._ids[token] for token in (pad, bos, eos))
+        self.barred = sorted({self.pad, self.bos} - {self.eos})
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -23,7 +23,7 @@ from attnbook.show.drawing import (
     space,
     text,
 )
-from attnbook.walks._pieces import products, small, strip, towers, upright, written_sum
+from attnbook.walks._pieces import brief, products, small, strip, towers, upright, written_sum
 from attnbook.walks._unrolled import check_layers, spelled
 from attnbook.web import Drawing, Step
 
@@ -84,16 +84,16 @@ def decoder_step(
     check_layers(model, (Decoder, LuongDecoder), wanted)
     if model.decoder.attention is None:
         raise ValueError(f"model must have {wanted}, got a decoder without attention")
-    n_tokens, said = len(model.decoder.vocab), words.split()
+    vocab, said = model.decoder.vocab, words.split()
     check_whole(1, step=step, top=top)
-    check_range(1, min(6, n_tokens - 2), top=top)
+    check_range(1, min(6, len(vocab) - len(vocab.barred)), top=top)
     check_range(1, 12, words=len(said))
     source = torch.tensor([model.encoder.vocab.encode(said)])
     tokens = model.translate(source, max_len=max(step, 32)).tokens[0].tolist()
     check_range(1, len(tokens), step=step)
     made = _made(model, said, source, tokens[:step], top)
     walk = _look_and_move(made) if made.first else _move_and_look(made)
-    steps = [_read(made, model.encoder), *walk, *_write(made, n_tokens)]
+    steps = [_read(made, model.encoder), *walk, *_write(made, len(vocab))]
     return Drawing(
         _body(made),
         *_links(made, model.encoder.rnn.bidirectional),
@@ -122,7 +122,7 @@ def _made(model: Seq2Seq, said: list[str], source: Tensor, tokens: list[int], to
     (query, _), scores = seen["attention.scores"]
     (weights, keys), context = seen["attention.combine"]
     (_, before), moved = seen["cells.0"]
-    never = torch.tensor([*{vocab.pad, vocab.bos} - {vocab.eos}])
+    never = torch.tensor(vocab.barred).long()
     best = logits[0].index_fill(0, never, -torch.inf).topk(top).indices
     return Made(
         first=not isinstance(decoder, LuongDecoder),
@@ -311,7 +311,7 @@ def _last_word(made: Made) -> str:
 def _look(made: Made) -> list[Step]:
     """From scores to the context: the same in both orders."""
     scores, weights = made.scores, made.weights
-    best, most = int(scores.argmax()), f"{float(scores.max()):z.1f}".replace("-", "−")
+    best, most = int(scores.argmax()), brief(scores.max(), 1)
     return [
         Step(
             "Query and key together give a [score](scores), one for each word. The largest is"

@@ -78,7 +78,7 @@ def _body(words: list[str], segments: Tensor, vectors: dict[str, Tensor]) -> Par
     if "position" in vectors:
         rows.append(small("+ vector of its place", "position"))
         rows += [labels("places", range(len(words))), columns("position")]
-    rows += [small("= what the encoder reads", "sum"), columns("sum")]
+    rows += [small("= their sum", "sum"), columns("sum")]
     return grid(rows, gap=(3, 6))
 
 
@@ -103,7 +103,7 @@ def _steps(words: list[str], vectors: dict[str, Tensor]) -> list[Step]:
         ),
         Step(
             f"Each token has a learnt [vector](token) of {vectors['token'].shape[1]} numbers. Here"
-            f" are {SHOWN} of them: the larger, the darker.",
+            f" are {SHOWN} of them: the larger, the stronger the colour.",
             "token",
         ),
         *([segment] if "segment" in vectors else []),

@@ -9,8 +9,8 @@ from attnbook.checks import check_choice, check_range, check_shapes
 from attnbook.model.decoding import evaluating
 from attnbook.model.mixture import Mixture
 from attnbook.model.recording import calls
-from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid, text
-from attnbook.walks._pieces import brief, written_sum
+from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid
+from attnbook.walks._pieces import brief, small, written_sum
 from attnbook.web import Drawing, Step
 
 SHOWN = 6  # numbers of a vector
@@ -85,7 +85,7 @@ def _body(passed: Passed, word: str) -> Part:
 
     def strip(words: str, name: str, vector: Tensor, role: str, **look: Any) -> list[Part]:
         numbers = cells(vector[:SHOWN], role, name=name, digits=2, width=38, **look)
-        return [_small(words, name), numbers]
+        return [small(words, name), numbers]
 
     pairs = [*zip(passed.chosen, gates, made, strict=True)]
     results = [
@@ -111,7 +111,7 @@ def _router(passed: Passed) -> list[list[Part | None]]:
 
     def line(words: str, name: str, parts: Iterable[Part], at: Iterable[int]) -> list[Part | None]:
         inside = dict(zip(at, parts, strict=True))
-        return [_small(words, name), *(inside.get(e) for e in every)]
+        return [small(words, name), *(inside.get(e) for e in every)]
 
     def number(name: str, value: Tensor, digits: int, least: float, most: float) -> Part:
         look: Any = {"name": name, "digits": digits, "width": WIDE, "span": (least, most)}
@@ -120,15 +120,11 @@ def _router(passed: Passed) -> list[list[Part | None]]:
     every, chosen = range(len(passed.scores)), passed.chosen
     nets = [box(f"FF{e + 1}", "state", name="net", size=SMALL, width=WIDE) for e in chosen]
     return [
-        line("network", "s", [_small(str(e + 1), "s") for e in every], every),
+        line("network", "s", [small(str(e + 1), "s") for e in every], every),
         line("score", "s", [number("s", s, 1, -most, most) for s in passed.scores], every),
         line("chosen", "net", nets, chosen),
         line("gate", "gate", [number("gate", g, 2, 0.0, 1.0) for g in passed.gates], chosen),
     ]
-
-
-def _small(words: str, beside: str) -> Part:
-    return text(words, size=SMALL, beside=beside)
 
 
 def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
@@ -136,6 +132,7 @@ def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
     a, b = (f"FF{e + 1}" for e in passed.chosen)
     of_a, of_b = (brief(scores[e], 1) for e in passed.chosen)
     g_a, g_b = map(brief, passed.gates)
+    rest = "other one does" if n == 3 else f"other {n - 2} do"
     return [
         Step(
             f"The [vector x](x) of “{word}” comes to {n} networks. Each of them could take it.",
@@ -148,7 +145,7 @@ def _choosing(passed: Passed, word: str, n: int) -> list[Step]:
         ),
         Step(
             f"The two with the largest scores: [{a}](net.0) with {of_a} and [{b}](net.1) with"
-            f" {of_b}. The other {n - 2} do not compute.",
+            f" {of_b}. The {rest} not compute.",
             "net",
             ask=f"Two of the {n} networks will work. Which two?",
         ),
@@ -186,6 +183,6 @@ def _summing(passed: Passed, word: str, held: Sequence[int]) -> list[Step]:
         Step(
             f"No operations, but memory: all {n} networks hold {sum(held):,} parameters, of which"
             f" “{word}” used {sum(held[e] for e in chosen):,}. Another token may need others.",
-            ask=f"Two of {n} networks computed. What do the other {n - 2} cost?",
+            ask=f"Two of {n} networks computed. What do all others cost?",
         ),
     ]

@@ -57,7 +57,7 @@ def towers(
 ) -> list[Part]:
     """For each vector `[d]` of a table its first numbers as a column, all in the same shades."""
     first = table[:, :shown]
-    high = float(first.abs().max())
+    high = float(first.abs().max()) or 1.0
     look = {"down": True, "span": (-high, high), "width": width, "height": height}
     return [cells(x, role, name=name, **look) for x in first]
 

@@ -42,7 +42,8 @@ def timeline(
     """One token of the target, from its id to the scores of the next: both attentions of a block.
 
     Args:
-        model: with "pre" norms, added positions, and embeddings that are scaled and not normalised.
+        model: from English to German, with "pre" norms, added positions, and embeddings that are
+            scaled and not normalised.
         source: a sentence of about five words.
         target: its translation, or the start of it, about five words.
         place: the position that is shown: 0 is the start token, 1 the first word, and so on.
@@ -89,10 +90,11 @@ def timeline(
 def _check_fits(decoder: TransformerDecoder) -> None:
     config = decoder.stack.config
     plain = config.embedding_scale and not config.embedding_norm
-    if config.norm != "pre" or decoder.stack.positions is None or not plain:
+    whole = config.d_ff and config.residual and config.final_norm is not False
+    if config.norm != "pre" or decoder.stack.positions is None or not (plain and whole):
         raise ValueError(
-            "model must have norm 'pre', positions that are added, and embeddings that are scaled"
-            f" and not normalised, got {config}"
+            "model must have norm 'pre', positions that are added, embeddings that are scaled and"
+            f" not normalised, residuals, a feed-forward network and a last norm, got {config}"
         )
 
 

@@ -60,8 +60,7 @@ class Way:
 def measured(model: Transformer, words: list[str], ids: list[int], spot: Spot, top: int) -> Way:
     decoder, vocab = model.decoder, model.decoder.vocab
     english = torch.tensor([model.encoder.vocab.encode(words)])
-    never = [i for i in range(len(vocab)) if i in (vocab.pad, vocab.bos)]
-    check_range(1, len(vocab) - len(never), top=top)
+    check_range(1, len(vocab) - len(vocab.barred), top=top)
     with evaluating(model), calls(model) as seen:
         logits = model(english, torch.tensor([ids]))[0, spot.place]
     said, at = [spelled(vocab, i) for i in ids], Position(seen, spot.place)
@@ -69,7 +68,7 @@ def measured(model: Transformer, words: list[str], ids: list[int], spot: Spot, t
     block, depth = blocks[spot.layer], [at.got(blocks[0]), *map(at.gave, blocks)]
     with torch.no_grad():
         early = decoder.logits(decoder.stack.norm(torch.stack(depth[1:])))
-    early[:, never] = -torch.inf
+    early[:, vocab.barred] = -torch.inf
 
     def attention(kind: str, path: str, read: list[str], then: str) -> Attention:
         head = attended(seen, f"{block}.{path}", spot.place, spot.head)
@@ -91,12 +90,13 @@ def measured(model: Transformer, words: list[str], ids: list[int], spot: Spot, t
         depth=depth,
         written=[spelled(vocab, int(i)) for i in early.argmax(-1)],
         last=at.gave("decoder.stack.norm"),
-        likely=_likeliest(decoder, logits, never, top),
+        likely=_likeliest(decoder, logits, top),
     )
 
 
-def _likeliest(decoder: TransformerDecoder, logits: Tensor, never: list[int], top: int) -> Likely:
-    best = logits.index_fill(0, torch.tensor(never), -torch.inf).topk(top).indices
+def _likeliest(decoder: TransformerDecoder, logits: Tensor, top: int) -> Likely:
+    never = torch.tensor(decoder.vocab.barred).long()
+    best = logits.index_fill(0, never, -torch.inf).topk(top).indices
     names = [spelled(decoder.vocab, int(i)) for i in best]
     matrix = (decoder.stack.embedding if decoder.head is None else decoder.head).weight
     return Likely(names, matrix[best], logits[best], logits.softmax(-1)[best])

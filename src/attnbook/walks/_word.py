@@ -53,8 +53,8 @@ def masked_word(
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if there is not one `[MASK]`, there is no such layer or head, or the text is too
-            long for the drawing.
+        ValueError: if there is not one `[MASK]`, there is no such layer or head, `top` is above the
+            number of tokens, or the text is too long for the drawing.
     """
     before, mask, after = words.partition("[MASK]")
     if not mask or "[MASK]" in after:
@@ -63,6 +63,8 @@ def masked_word(
     check_whole(0, layer=layer, head=head)
     check_range(0, config.n_layers - 1, layer=layer)
     check_range(0, config.n_heads - 1, head=head)
+    check_whole(1, top=top)
+    check_range(1, len(tokenizer.vocab), top=top)
     left, right = tokenizer.encode(before), tokenizer.encode(after)
     ids = [*left, tokenizer.mask, *right]
     tokens = pack(tokenizer.vocab, [ids], max_len=len(ids) + 2).tokens
@@ -146,7 +148,7 @@ def _attention(way: Way, boxes: list[Part]) -> Part:
     """Of each token its key, score, weight and value, as wide as the token's box."""
 
     def numbers(name: str, values: Tensor) -> list[Part]:
-        span = (min(0.0, float(values.min())), float(values.abs().max()))
+        span = (min(0.0, float(values.min())), float(values.abs().max()) or 1.0)
         look = {"name": name, "digits": 2, "span": span}
         return [
             cells([x], "weight", width=each.width, **look)
