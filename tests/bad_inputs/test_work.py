@@ -23,6 +23,7 @@ from attnbook.weights import pretrained
 
 TASK = Numbers(3)
 LINEAR = nn.Linear(2, 1)
+PART: Any = 2.5  # of a step
 
 
 def run(**changed: Any) -> list[float]:
@@ -60,8 +61,8 @@ CALLS: list[tuple[Callable[[], object], str]] = [
     (lambda: Noam(512, 10, factor=-1.0), "factor must be finite, at least 0, got -1.0"),
     (lambda: Cosine(0.1, 10, warmup=10), "warmup must lie in 0..9, got 10"),
     (lambda: Cosine(0.1, 10, warmup=-1), "warmup must lie in 0..9, got -1"),
-    (lambda: Cosine(0.1, 10, warmup=2.5), "warmup must be a whole number of at least 0, got 2.5"),
-    (lambda: StableDecay(0.1, 9, decay=2.5), "decay must be a whole number of at least 1, got 2.5"),
+    (lambda: Cosine(0.1, 10, warmup=PART), "warmup must be a whole number of at least 0, got 2.5"),
+    (lambda: StableDecay(0.1, 9, decay=PART), "decay must be a whole number of at least 1, got 2.5"),
     (lambda: Cosine(0.1, 10, least=0.2), "least must lie in 0..0.1, the lr, got 0.2"),
     (lambda: Cosine(0.1, 10)(-1), "step must be a whole number of at least 0, got -1"),
     (lambda: StableDecay(0.1, 10, decay=11), "decay must lie in 1..10, steps less warmup, got 11"),
