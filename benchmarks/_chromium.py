@@ -36,3 +36,15 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=flags)
         yield browser
         browser.close()
+
+
+def first_answer(browser: Browser, address: str, script: str) -> float:
+    """Milliseconds from navigation to what a script notes as `answered`, with an empty cache."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.add_init_script(script)
+    page.goto(address)
+    page.wait_for_function("window.answered")
+    time = page.evaluate("window.answered")
+    context.close()
+    return time

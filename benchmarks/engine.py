@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from attnbook.web import MaskedWords, Playground
 from benchmarks import _stored
-from benchmarks._chromium import chromium, serve
+from benchmarks._chromium import chromium, first_answer, serve
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
 TEXT = "We must ask the people of this country to keep the peace, and to pay for the war."
@@ -81,18 +81,6 @@ LONG_TASKS = """() => {
 }"""
 
 
-def first_answer(browser: Browser, address: str) -> float:
-    """Milliseconds from navigation to the first answer of the model, with an empty cache."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.add_init_script(FIRST_ANSWER)
-    page.goto(address)
-    page.wait_for_function("window.answered")
-    time = page.evaluate("window.answered")
-    context.close()
-    return time
-
-
 def first_token(browser: Browser, address: str) -> list[float]:
     """Milliseconds to the first token that is drawn, with an empty cache: from the page's load, and
     from navigation."""
@@ -139,7 +127,7 @@ def main() -> None:
         done = build_book(folder, folder)
         assert done.returncode == 0, done.stdout
         with serve(folder / "_build/html") as site:
-            firsts = [first_answer(browser, f"{site}/words.html") for _ in range(5)]
+            firsts = [first_answer(browser, f"{site}/words.html", FIRST_ANSWER) for _ in range(5)]
             print(f"first answer after navigation: {spread(firsts)}")
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             page.goto(f"{site}/words.html")

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 from attnbook.web import Translator
 from attnbook.web.translator.widget import answer
 from benchmarks import _stored
-from benchmarks._chromium import chromium, serve
+from benchmarks._chromium import chromium, first_answer, serve
 from tests.helpers.minibook import build_book, notebook_of, write_mini_book
 
 PAGES = {"two": ("one_vector", "additive"), "one": ("transformer",)}
@@ -46,18 +46,6 @@ NEXT = """async (numbers) => {
 }"""
 
 
-def first_answer(browser: Browser, address: str) -> float:
-    """Milliseconds from navigation to the first answer, with an empty cache."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.add_init_script(FIRST)
-    page.goto(address)
-    page.wait_for_function("window.answered")
-    time = page.evaluate("window.answered")
-    context.close()
-    return time
-
-
 def further(browser: Browser, address: str) -> list[tuple[float, Any]]:
     """Of each of `NUMBERS` the milliseconds to its answers, and what they are."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -81,7 +69,7 @@ def main() -> None:
         with serve(folder / "_build/html") as site:
             for page, models in PAGES.items():
                 address, named = f"{site}/{page}.html", " and ".join(models)
-                firsts = [first_answer(browser, address) for _ in range(5)]
+                firsts = [first_answer(browser, address, FIRST) for _ in range(5)]
                 times, said = zip(*further(browser, address), strict=True)
                 wanted = [[answer(m, number)["written"] for m in models] for number in NUMBERS]
                 right &= wanted == list(said)
