@@ -85,3 +85,15 @@ def test_a_device_that_computes_wrongly_is_not_trained_on(fault, monkeypatch):
     assert torch.equal(before, torch.get_rng_state())
     if caught:
         assert "device mps must compute as the processor does" in str(caught.value)
+
+
+def test_the_check_of_a_device_moves_a_gru_that_cudnn_takes(monkeypatch):
+    """cuDNN joins a GRU's weights when it is moved, and refuses columns that lie in a row."""
+    met = []
+
+    def flatten(gru):
+        met.append([weight.is_contiguous() for weight in gru.parameters()])
+
+    monkeypatch.setattr(torch.nn.GRU, "flatten_parameters", flatten)
+    checks._three_steps(torch.device("cpu"))
+    assert met and all(met[-1])

@@ -257,9 +257,10 @@ def _three_steps(device: torch.device) -> Tensor:
     )
     torch.set_rng_state(state)  # so that the check does not change what is trained afterwards
     with torch.no_grad():
-        for weight in model.parameters():
+        for name, weight in model.named_parameters():
             weight.copy_(torch.randn(weight.shape, generator=generator) / 2)
-            weight.data = weight.data.mT.contiguous().mT if weight.ndim == 2 else weight.data
+            if weight.ndim == 2 and not name.startswith("gru"):  # cuDNN refuses such a GRU
+                weight.data = weight.data.mT.contiguous().mT
     tokens = torch.randint(11, (5, 7), generator=generator).to(device)
     future = torch.ones(7, 7, dtype=torch.bool).triu(1).to(device)
     model.to(device)
