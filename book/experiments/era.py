@@ -53,7 +53,7 @@ SPLITS = ("validation", "test")
 EPOCHS = {200: 8, 1000: 3}
 RATES = {  # what was taken, and what else was tried at 1,000 labels of era
     "pretrained": (1e-3, 3e-4, 3e-3),
-    "random": (1e-2, 3e-3, 3e-2),
+    "random": (3e-3, 1e-3, 1e-2),
 }
 
 
@@ -212,7 +212,7 @@ SETTINGS: list[dict[str, Any]] = [
         *(("era", "longer", 0.5, 1000, RATES["random"][0], seed) for seed in range(3)),
     )
 ]
-TRIED = "pretrained 3e-4 1e-3 3e-3, random 3e-3 1e-2 3e-2"
+TRIED = "pretrained 3e-4 1e-3 3e-3, random 1e-3 3e-3 1e-2"
 EXPERIMENT = Experiment("era", SETTINGS, run, MEASURED, TRIED)
 
 if __name__ == "__main__":
