@@ -84,7 +84,7 @@ experiments: .venv/.test  ## run the long experiments and store their tables: NA
 bert: .venv/.test  ## pretrain the book's own BERT and store it in 8 bits: half an hour on one core
 	@$(PY) -m tools.bert
 
-gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: more than half an hour on one core
+gpt: .venv/.test  ## pretrain the book's own GPT and store it in 8 bits: minutes of a GPU, hours of two cores
 	@$(PY) -m tools.gpt && $(PY) -m tools.vocabularies
 
 vocabularies: .venv/.test  ## store the vocabularies of the bench for tokenizers

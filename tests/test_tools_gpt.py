@@ -33,10 +33,10 @@ def stored(asset: Any) -> tuple[TransformerDecoder, BytePair]:
 
 
 def test_the_file_is_small_and_says_what_made_it() -> None:
-    assert SOTU_GPT == gpt.PATH and len(gzip.compress(SOTU_GPT.read_bytes())) <= 1_150_000
+    assert SOTU_GPT == gpt.PATH and len(gzip.compress(SOTU_GPT.read_bytes())) <= 3_000_000
     assert SAID["command"] == gpt.COMMAND and SAID["seed"] == gpt.SEED
     assert SAID["steps"] == gpt.STEPS == gpt.EVERY * len(SAID["losses"])
-    assert 600 < SAID["seconds"] < 6000
+    assert SAID["device"] == "NVIDIA H200" and 100 < SAID["seconds"] < 600
     assert set(SAID["versions"]) == {"python", "attnbook", "torch", "numpy"}
     assert _stored()[0].stack.config == gpt.CONFIG
     assert SAID["losses"] == sorted(SAID["losses"], reverse=True)
@@ -48,8 +48,8 @@ def test_it_learnt_from_this_data_by_this_recipe(
     assert SAID["data"] == data_hash()
     assert gpt.tokenizer().merges == stored[1].merges
     keeper = gpt.Keeper(tmp_path / "kept", (2, 0, 1))
-    losses = gpt.learn(gpt.untrained(), steps=2, on_step=[keeper])
-    assert losses == pytest.approx(SAID["first_losses"][:2], abs=1e-3)
+    losses = gpt.first_losses(on_step=[keeper])
+    assert losses == pytest.approx(SAID["first_losses"], abs=1e-3)
     whole, size = tmp_path / "gpt.safetensors", (tmp_path / "kept/0.safetensors").stat().st_size
     shutil.copy(gpt.PATH, whole)
     assert [*keeper.store(whole, most=int(3.5 * size))] == [2, 0]  # as many as fit, in this order
