@@ -57,6 +57,8 @@ new MutationObserver((_, watch) => {
     }).observe(document.querySelector(".attn-text > span"), { childList: true });
 }).observe(document, { subtree: true, childList: true, attributes: true })"""
 
+BOTH = "[answered - loaded, answered]"  # from the page's load, and from navigation
+
 # Generates until the context is full: tokens per second, and the longest time between frames.
 WRITE = """async () => {
     const root = document.querySelector(".attn-playground"), pace = root.querySelector("select");
@@ -79,19 +81,6 @@ LONG_TASKS = """() => {
     const note = (list) => window.tasks.push(...list.getEntries().map((task) => task.duration));
     new PerformanceObserver(note).observe({ type: "longtask" });
 }"""
-
-
-def first_token(browser: Browser, address: str) -> list[float]:
-    """Milliseconds to the first token that is drawn, with an empty cache: from the page's load, and
-    from navigation."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.add_init_script(FIRST_TOKEN)
-    page.goto(address)
-    page.wait_for_function("window.answered")
-    times = page.evaluate("[answered - loaded, answered]")
-    context.close()
-    return times
 
 
 def writing(browser: Browser, address: str) -> list[float]:
@@ -141,7 +130,8 @@ def main() -> None:
                 f"tasks of more than 50 ms while typing {len(MORE)} letters: {len(tasks)}{longest}"
             )
             after, whole = zip(
-                *(first_token(browser, f"{site}/play.html") for _ in range(5)), strict=True
+                *(first_answer(browser, f"{site}/play.html", FIRST_TOKEN, BOTH) for _ in range(5)),
+                strict=True,
             )
             print(f"first token after load: {spread([*after])}, navigation: {spread([*whole])}")
             rates, frames = zip(

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from attnbook.learn.bits import bits_per_byte
-from attnbook.learn.loop import Checkpoint, Run, StableDecay, train
+from attnbook.learn.loop import Checkpoint, Precision, Run, StableDecay, train
 from attnbook.learn.optimizers import Muon
 from attnbook.learn.processes import processes
 from attnbook.model.config import LLAMA_3
@@ -152,14 +152,17 @@ class Keeper:
 
 
 def learn(
-    model: TransformerDecoder, steps: int = STEPS, on_step: Iterable[Any] = (), rows: int = ROWS
+    model: TransformerDecoder,
+    steps: int = STEPS,
+    on_step: Iterable[Any] = (),
+    rows: int = ROWS,
+    precision: Precision = "no",
 ) -> list[float]:
     """Train for some steps; returns the losses."""
 
     def loss(read: Sequences) -> Tensor:
         return cross_entropy(model(read.tokens).flatten(0, 1), read.targets.flatten())
 
-    precision = "bf16" if processes().device.type == "cuda" else "no"
     return train(
         model,
         partial(batch, rows=rows),
@@ -193,9 +196,10 @@ def pretrain() -> tuple[TransformerDecoder, dict[str, Any]]:
     model, writer = untrained(), Writer(KEPT / "written.json")
     clock, keeper = Clock(KEPT / "seconds", EVERY), Keeper(KEPT / "steps")
     checkpoint = Checkpoint(KEPT / "run.safetensors", EVERY)
-    losses = learn(model, STEPS, [checkpoint, clock, writer, keeper])
-    metadata = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
     gpu = processes().device.type == "cuda"
+    hooks, precision = [checkpoint, clock, writer, keeper], "bf16" if gpu else "no"
+    losses = learn(model, STEPS, hooks, precision=precision)
+    metadata = about(COMMAND, SEED, clock, losses) | {"prompt": PROMPT, "samples": writer.told()}
     return model, metadata | {"device": torch.cuda.get_device_name() if gpu else "cpu"}
 
 
