@@ -53,6 +53,14 @@ def site() -> Path:
     return whole_book()
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels of the engine, as a bundle has them."""
+    from tests.helpers.engine import compile_kernels
+
+    return compile_kernels(tmp_path_factory.mktemp("kernels") / "kernels.wasm")
+
+
 @pytest.fixture
 def asset() -> Callable[[str], Path]:
     """`asset("minilm")`: its folder. `make test` has fetched it, no test asks the network. Without

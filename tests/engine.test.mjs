@@ -3,11 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { erf } from "../src/attnbook/web/engine/activations.js";
 import { start } from "../src/attnbook/web/engine/client.js";
+import { compile } from "../src/attnbook/web/engine/fast.js";
 import { distances, slopes } from "../src/attnbook/web/engine/positions.js";
 import { read } from "../src/attnbook/web/engine/safetensors.js";
 import * as tensors from "../src/attnbook/web/engine/tensors.js";
 import { causal } from "../src/attnbook/web/engine/transformer.js";
 import { pieces, wordsAndMasks, wordsOf } from "../src/attnbook/web/engine/wordpiece.js";
+import { kernels } from "../tools/kernels.mjs";
 
 const tensor = (data, shape) => ({ data: Float32Array.from(data), shape });
 const close = (got, want, slack = 1e-6) => {
@@ -95,6 +97,24 @@ function file(entries, metadata = {}) {
   }
   return bytes.buffer;
 }
+
+test("compiled kernels give the same products; a matrix that four numbers do not fit is left as it was", async () => {
+  const numbers = (count) => Array.from({ length: count }, (_, n) => Math.sin(7 * n + count));
+  const make = () => new Map([["bias", [3]], ["odd", [3, 5]], ["wide", [3, 8]], ["long", [9, 4]]].map(([name, shape]) =>
+    [name, tensor(numbers(shape.reduce((a, b) => a * b)), shape)]));
+  const ours = make(), theirs = make();
+  compile(ours, await kernels());
+  assert.deepEqual([...ours].filter(([, { times }]) => times).map(([name]) => name), ["wide", "long"]);
+  for (const [name, rows] of [["odd", 2], ["wide", 1], ["wide", 6], ["long", 5], ["wide", 2]]) {
+    const columns = theirs.get(name).shape[1], x = tensor(numbers(rows * columns), [rows, columns]);
+    const bias = name === "long" ? undefined : theirs.get("bias");
+    close(tensors.linear(x, ours.get(name), bias).data, tensors.linear(x, theirs.get(name), bias).data);
+    close(ours.get(name).data, theirs.get(name).data, 0);
+  }
+  const without = make();
+  compile(without, new Uint8Array([1, 2, 3])); // what no browser can run
+  assert.ok([...without.values()].every(({ times }) => !times));
+});
 
 test("8 bits are multiplied by the scale of their row, whatever comes first in the file", () => {
   const { metadata, parameters } = read(file({

@@ -158,7 +158,8 @@ QUESTIONS = [
 ]
 
 
-def test_answers(bert: tuple[Bert, WordPiece], tmp_path: Path) -> None:
+@pytest.mark.parametrize("fast", [False, True], ids=["plain", "compiled"])
+def test_answers(bert: tuple[Bert, WordPiece], fast: bool, tmp_path: Path, compiled: Path) -> None:
     model, tokenizer = bert
     file = written(
         model.state_dict(),
@@ -167,7 +168,9 @@ def test_answers(bert: tuple[Bert, WordPiece], tmp_path: Path) -> None:
         tokens=TOKENS,
         lowercase=True,
     )
-    answers = node("answers", file=file, questions=QUESTIONS)
+    answers = node(
+        "answers", file=file, questions=QUESTIONS, kernels=str(compiled) if fast else None
+    )
     first, two, nothing, long = answers
     assert [word["text"] for word in first["words"]] == ["ab", "!", "xyz", "jabcab", "貓"]
     assert [word["known"] for word in first["words"]] == [True, True, False, True, True]

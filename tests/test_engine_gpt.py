@@ -145,8 +145,9 @@ def inside(model: TransformerDecoder, ids: list[int]) -> tuple[torch.Tensor, ...
     return parts, torch.stack([each[0] for each in weights.values()]), logits
 
 
+@pytest.mark.parametrize("fast", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_answers(name: str, tmp_path: Path) -> None:
+def test_answers(name: str, fast: bool, tmp_path: Path, compiled: Path) -> None:
     torch.manual_seed(4)
     config, words = CONFIGS[name], tokenizer()
     model = shaken(TransformerDecoder(words.vocab, config))
@@ -166,7 +167,9 @@ def test_answers(name: str, tmp_path: Path) -> None:
         start = window_start(same_ids + 1, 13)
         last = row[: start + 13]
         questions.append({**question, "known": known, "same": same_ids, "start": start})
-    answers = node("answers", file=file, questions=questions)
+    answers = node(
+        "answers", file=file, questions=questions, kernels=str(compiled) if fast else None
+    )
     for given, answer in zip(questions, answers, strict=True):
         prompt = words.encode(given["text"]) or [words.vocab.bos]
         whole = prompt + given["written"]

@@ -18,18 +18,12 @@ from tests.helpers.repeats import repeats
 from tests.helpers.texts import ODD, sentences
 from tests.helpers.tiny_llama import (
     blocks,
-    compile_kernels,
     llama,
     read_tiny_llama,
     write_tiny_llama,
 )
 
 LOGITS, SAME, NEW = 1e-2, 48 / 50, 50  # the bars of SmolLM2: scores, texts of the same 50 tokens
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: Any) -> Path:
-    return compile_kernels(tmp_path_factory.mktemp("kernels") / "kernels.wasm")
 
 
 # ---- kernels

@@ -15,6 +15,7 @@ from attnbook import web
 from attnbook.model.config import TransformerConfig
 
 ENGINE = Path(web.__file__).parent / "engine"
+ROOT = Path(__file__).parents[2]
 SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
 # The bench's numbers at a place, computed by its module.
 LIVE = """
@@ -44,6 +45,7 @@ RUN = """
 import { readFileSync } from "node:fs";
 import { openBert } from "ENGINE/bert.js";
 import { bytePair } from "ENGINE/bytepair.js";
+import { compile } from "ENGINE/fast.js";
 import { openGpt } from "ENGINE/gpt.js";
 import { read } from "ENGINE/safetensors.js";
 import { uniform } from "ENGINE/random.js";
@@ -58,8 +60,10 @@ const tensor = ({ data, shape }) => ({ data: Float32Array.from(data), shape });
 const rows = (mask) => mask && ((i, j) => mask[i][j]);
 const jobs = {
   split: ({ texts, lowercase }) => texts.map((text) => wordsOf(text, lowercase)),
-  answers({ file, questions }) {
-    const given = read(buffer(file)), model = (given.metadata.merges ? openGpt : openBert)(given);
+  answers({ file, questions, kernels }) {
+    const given = read(buffer(file));
+    if (kernels) compile(given.parameters, readFileSync(kernels));
+    const model = (given.metadata.merges ? openGpt : openBert)(given);
     return questions.map((question) => all(model.answer(question)));
   },
   bytes({ merges, special, texts, rows }) {
@@ -107,6 +111,16 @@ def node(job: str, run: str = RUN, **given: Any) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def compile_kernels(file: Path) -> Path:
+    """The kernels of the engine, as a bundle has them."""
+    script = f"""import {{ writeFileSync }} from "node:fs";
+    import {{ kernels }} from "{(ROOT / "tools/kernels.mjs").as_uri()}";
+    writeFileSync({json.dumps(str(file))}, await kernels());"""
+    node = shutil.which("node") or "node"
+    subprocess.run([node, "--input-type=module", "-e", script], check=True, cwd=ROOT)
+    return file
 
 
 def array(told: dict[str, Any]) -> np.ndarray:

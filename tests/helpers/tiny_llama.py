@@ -114,16 +114,6 @@ def llama(job: str, compiled: Path | None = None, **given: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def compile_kernels(file: Path) -> Path:
-    """The kernels of the engine, as a bundle has them."""
-    script = f"""import {{ writeFileSync }} from "node:fs";
-    import {{ kernels }} from "{(ROOT / "tools/kernels.mjs").as_uri()}";
-    writeFileSync({json.dumps(str(file))}, await kernels());"""
-    node = shutil.which("node") or "node"
-    subprocess.run([node, "--input-type=module", "-e", script], check=True, cwd=ROOT)
-    return file
-
-
 def blocks(weight: np.ndarray, kind: Type) -> np.ndarray:
     return gguf.quants.quantize(weight.astype(np.float32), kind)
 

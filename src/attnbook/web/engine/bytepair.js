@@ -28,8 +28,9 @@ function decoded(some) {
 }
 // A token that is written in those letters: bytes that are no text by their numbers.
 const bytesOf = (token) => Uint8Array.from(token, (name) => CODES.get(name));
+const alone = new TextDecoder("utf-8", { ignoreBOM: true });
 export function readable(token) {
-  const bytes = bytesOf(token), [text] = decoded([bytes]);
+  const bytes = bytesOf(token), text = alone.decode(bytes);
   if (!text.includes("\uFFFD")) return text;
   return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }

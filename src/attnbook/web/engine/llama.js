@@ -2,9 +2,8 @@
 // keeps of each layer keys and values, and says what it would write next (Touvron et al. 2023; SmolLM2 is one).
 import { bytePair } from "./bytepair.js";
 import { readHead } from "./gguf.js";
-import { BLOCK, kernels, UNPACK } from "./plain.js";
+import { BLOCK, kernels, START, UNPACK } from "./plain.js";
 
-const START = 2 ** 16; // below it the compiled kernels may keep constants of theirs
 const SIZE = 32, PACKED = 4; // numbers of a block; bytes that a number of a packed vector takes at most
 
 function sizesOf(facts, room) {

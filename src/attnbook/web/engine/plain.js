@@ -1,5 +1,6 @@
 // What kernels.ts computes, in JavaScript, for browsers without SIMD; and the memory that both work in.
 const SIZE = 32, Q4_1 = 20, Q8_0 = 34; // numbers of a block, bytes of a block of each type
+export const START = 2 ** 16; // below it the compiled kernels may keep constants of theirs
 
 // A float of 16 bits: sign, 5 bits of exponent, 10 of fraction.
 export function half(bits) {
@@ -76,10 +77,12 @@ export function plain(size) {
   return { buffer, pack, productQ4_1, productQ8_0, scores, mean };
 }
 
-// The kernels with a memory of that many bytes: of the WebAssembly `module`, where the browser has SIMD.
-export function kernels(module, size) {
-  if (!module || !globalThis.WebAssembly?.validate(module)) return plain(Math.ceil(size / 8) * 8);
+// Whether the browser has what the WebAssembly `module` needs; and its kernels with a memory of that many bytes.
+export const compiles = (module) => Boolean(module && globalThis.WebAssembly?.validate(module));
+export function compiled(module, size) {
   const memory = new WebAssembly.Memory({ initial: Math.ceil(size / 2 ** 16) });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module), { env: { memory } });
   return { ...exports, buffer: memory.buffer };
 }
+export const kernels = (module, size) =>
+  (compiles(module) ? compiled(module, size) : plain(Math.ceil(size / 8) * 8));

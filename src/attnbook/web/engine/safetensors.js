@@ -4,7 +4,7 @@
 const SCALE = ".scale";
 const READERS = {
   F32: (bytes) => new Float32Array(bytes),
-  I8: (bytes) => new Float32Array(new Int8Array(bytes)),
+  I8: (bytes) => new Int8Array(bytes),
   U8: (bytes) => new Uint8Array(bytes),
   U16: (bytes) => new Uint16Array(bytes),
 };

@@ -63,11 +63,12 @@ export function linear(x, weight, bias) {
   if (size !== wanted) throw new Error(`a map of vectors of size ${wanted} met vectors of size ${size}`);
   for (let i = 0; i < n; i++) {
     if (bias) row(out, i).set(bias.data);
-    for (let o = 0; n <= FEW && o < count; o++) {
+    if (weight.times) addTo(row(out, i), weight.times(row(x, i)));
+    for (let o = 0; !weight.times && n <= FEW && o < count; o++) {
       out.data[i * count + o] += dot(x.data, i * size, weight.data, o * size, size);
     }
   }
-  if (n > FEW) {
+  if (!weight.times && n > FEW) {
     addProduct([out.data, 0], [x.data, 0, size, 1], [turned(weight.data, 0, count, size), 0], n, size, count);
   }
   return made(out, (g) => {

@@ -11,6 +11,8 @@ import { share, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
 import { button, disable, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "../shared/ui.js";
 
+const REST = 80; // milliseconds between drawings, at least, while it writes as fast as it can
+
 class Playground {
   constructor(model, el) {
     this.model = model;
@@ -18,7 +20,8 @@ class Playground {
     this.begun = 0; // tokens that were written before the last Write
     this.branches = new Branches();
     this.ask = onceAFrame(() => keepFocus(this.root, () => this.draw(), this.go));
-    this.reader = new Reader(model, this.ask);
+    this.drawn = 0; // when
+    this.reader = new Reader(model, () => this.hurries() || this.ask());
     this.makeControls();
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => readState(model, this.begun), this.restore.bind(this));
@@ -108,12 +111,19 @@ class Playground {
       while (this.writing && this.turn === mine && !this.reader.full) {
         const began = performance.now();
         await this.step(false);
-        const rest = 1000 / PACES[this.pace.list.selectedIndex][1] - (performance.now() - began);
+        const rest = 1000 / this.tempo - (performance.now() - began);
         if (rest > 0) await new Promise((done) => setTimeout(done, rest));
       }
     } finally {
       if (this.turn === mine) this.halt();
     }
+  }
+  get tempo() { // tokens a second
+    return PACES[this.pace.list.selectedIndex][1];
+  }
+  // Drawing a long text takes longer than writing a token: when both are to be fast, not each is drawn at once.
+  hurries() {
+    return this.writing && this.tempo === Infinity && performance.now() - this.drawn < REST;
   }
   halt() {
     const { row } = this.reader;
@@ -190,13 +200,14 @@ class Playground {
     this.folds.draw(unfolded);
     const start = reader.live ? row.places[at - 1].start : row.start;
     this.tokens.draw(row, names, at, bits?.map((each) => each.bits), start);
-    if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight;
     this.drawNotes(row, at, here, start);
     this.bars.draw(view, here, reader.live);
     this.fell.draw(view);
     this.effects.draw(view, this.settings());
     if (bits) this.places.draw(bits, names);
     if (reader.live && unfolded.includes("inside")) this.inside.draw(row, names, at - 1, model.get("head"));
+    if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight; // last, as it lays out the page
+    this.drawn = performance.now();
   }
   drawControls() {
     const { model, text, seed, writing } = this, { full, engine } = this.reader, live = this.reader.live && engine;
