@@ -18,7 +18,7 @@ from attnbook.weights.int8 import load_int8
 from attnbook.weights.llama import chat, load_smollm2
 from tests.helpers.engine import node
 from tests.helpers.tiny_gpt import tiny_gpt
-from tests.helpers.tiny_llama import compile_kernels, read_tiny_llama, write_tiny_llama
+from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 
 MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
 WE = Preset("we", "We must {}", "ask", (" the", " the people", "!"))
@@ -252,11 +252,10 @@ def test_an_answer_is_small() -> None:
     assert all(a <= b for a, b in pairwise([0, state["sizes"]["end"], state["sizes"]["vocab"]]))
 
 
-def test_smollm2_in_the_page_says_what_python_says(asset: Any, tmp_path: Path) -> None:
+def test_smollm2_in_the_page_says_what_python_says(asset: Any, compiled: Path) -> None:
     (path,) = asset("smollm2").iterdir()
     model, words = load_smollm2()
     shown = PromptBench(model, words, PROMPTS, steps=0)
-    compiled = compile_kernels(tmp_path / "kernels.wasm")
     asked = [each["asked"] for each in shown.presets]
     given = {"path": str(path), "compiled": str(compiled), "room": 1024}
     check_answers(shown, by_page(shown, asked, **given)["told"], 1e-2)

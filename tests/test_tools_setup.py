@@ -79,9 +79,39 @@ def test_chromium_passes_over_a_broken_download(monkeypatch, tmp_path):
     assert chromium.find() == download
 
 
+def test_chromium_s_headless_shell_is_taken_first(monkeypatch, tmp_path):
+    for name in ("chromium", "chromium-headless-shell"):
+        program(tmp_path / name, 0)
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert chromium.find() == str(tmp_path / "chromium-headless-shell")
+
+
+@pytest.mark.parametrize("status", [0, 127])
+def test_so_is_playwright_s_where_it_starts(monkeypatch, tmp_path, status):
+    folders = [
+        tmp_path / f"{name}-1234" / "linux" for name in ("chromium", "chromium_headless_shell")
+    ]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    whole, shell = program(folders[0] / "chrome", 0), program(folders[1] / "headless_shell", status)
+    playwright = SimpleNamespace(chromium=SimpleNamespace(executable_path=whole))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr(chromium, "NAMES", [])
+    monkeypatch.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(playwright))
+    assert chromium.find() == (whole if status else shell)
+
+
+def test_chromium_is_fetched_whole_where_there_is_no_shell(monkeypatch):
+    fetched = []
+    monkeypatch.setattr(chromium, "find", lambda: "it" if "chromium" in fetched else None)
+    monkeypatch.setattr(chromium, "install", fetched.append)
+    assert chromium.ensure() == "it" and fetched == ["chromium-headless-shell", "chromium"]
+
+
 def test_chromium_says_in_one_line_what_to_install(monkeypatch):
     monkeypatch.setattr(chromium, "find", lambda: None)
-    monkeypatch.setattr(chromium, "install", lambda: None)
+    monkeypatch.setattr(chromium, "install", lambda package: None)
     with pytest.raises(SystemExit) as stop:
         chromium.ensure()
     assert "apt-get install chromium" in str(stop.value)
