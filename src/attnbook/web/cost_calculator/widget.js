@@ -61,8 +61,10 @@ function makeKnobs(model) {
   };
 }
 
+const LABELS = { parameters: "blocks’ parameters", scores: "scores of a block" };
+
 function makeRow(name) {
-  const bar = h("i", {}), value = h("b", {}), label = name === "scores" ? "scores of a block" : name;
+  const bar = h("i", {}), value = h("b", {}), label = LABELS[name] ?? name;
   const node = h("div", { className: `attn-cost-row attn-cost-${LOOKS[name]} attn-cost-${name}` },
     h("span", {}, label), h("span", { className: "attn-cost-bar", "aria-hidden": "true" }, bar), value);
   return { bar, value, node };

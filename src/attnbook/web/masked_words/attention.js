@@ -61,7 +61,7 @@ export function makeAttention(shape, change) {
     tell();
     const [from, to] = into ? ["it", token(name)] : [token(name), "it"];
     const legend = ["A word is filled by how much ", from, " looks at ", to,
-      `: ${headsWritten(choice.layer, choice.head)}, full at ${format(most, 2)}.`];
+      `: ${headsWritten(choice.layer, choice.head)}. A full box is ${format(most, 2)}.`];
     return { level: (token) => means[token] / most, legend };
   }
   return { node, draw };
