@@ -30,7 +30,7 @@ def serve(folder: Path, handler: Callable[..., Any] = QuietHandler) -> Iterator[
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    path = ensure()
+    path = ensure(whole=True)  # as readers have it
     with sync_playwright() as playwright:
         flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         browser = playwright.chromium.launch(executable_path=path, args=flags)

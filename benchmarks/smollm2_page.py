@@ -174,7 +174,7 @@ class Site:
         """What the script gave, the most memory, and how many files of the model were asked for."""
         self.asked.clear()
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
-        command, most = [ensure(), *flags, f"{address}/{self.page}?drive"], 0.0
+        command, most = [ensure(whole=True), *flags, f"{address}/{self.page}?drive"], 0.0
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as browser:
             begun = time.monotonic()
             while self.told.empty() and time.monotonic() - begun < PATIENCE:

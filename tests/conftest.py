@@ -56,9 +56,11 @@ def site() -> Path:
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The kernels of the engine, as a bundle has them."""
-    from tests.helpers.engine import compile_kernels
+    from tests.helpers.engine import KERNELS, node
 
-    return compile_kernels(tmp_path_factory.mktemp("kernels") / "kernels.wasm")
+    path = tmp_path_factory.mktemp("kernels") / "kernels.wasm"
+    path.write_bytes(bytes(node("", KERNELS)))
+    return path
 
 
 @pytest.fixture

@@ -224,7 +224,7 @@ def test_eight_bits_name_the_same_word(tmp_path: Path) -> None:
     assert len(same_word) > 400 and np.mean(same_word) >= 0.99
 
 
-def test_the_books_own_model_says_the_same_in_the_page() -> None:
+def test_the_books_own_model_says_the_same_in_the_page(compiled: Path) -> None:
     """Each word of some sentences hidden in turn, and asked of Python and of the page."""
     file = FOLDER / "bert.safetensors"
     model, tokenizer = load_int8(file)
@@ -234,7 +234,7 @@ def test_the_books_own_model_says_the_same_in_the_page() -> None:
         for text, count in zip(SENTENCES, counts, strict=True)
         for n in range(count)
     ]
-    for told in node("answers", file=str(file), questions=questions):
+    for told in node("answers", file=str(file), questions=questions, kernels=str(compiled)):
         ids = torch.tensor([tokenizer.vocab.encode(told["row"])])
         ids[0, told["places"]] = tokenizer.mask
         with torch.no_grad():

@@ -18,9 +18,20 @@ from attnbook.model.transformer import TransformerDecoder
 from attnbook.text.number_words import number_pair
 from attnbook.text.tokenizers import BytePair
 from attnbook.text.vocabulary import Sequences
+from attnbook.web._model_widget import FOLDER
 from attnbook.web.playground.widget import window_start
 from attnbook.weights.int8 import save_int8
-from tests.helpers.engine import MODERN, SENTENCES, SMALL, array, node, same, shaken, written
+from tests.helpers.engine import (
+    MODERN,
+    SENTENCES,
+    SMALL,
+    WORKER,
+    array,
+    node,
+    same,
+    shaken,
+    written,
+)
 from tests.helpers.filters import FILTERS, warped
 
 TEXTS = [
@@ -226,6 +237,22 @@ def test_eight_bits_name_the_same_token(tmp_path: Path) -> None:
             ours = model(torch.tensor([answer["ids"]]))[0]
         hits += (array(answer["logits"]).argmax(-1) == ours.argmax(-1).numpy()).tolist()
     assert len(hits) > 400 and np.mean(hits) >= 0.99
+
+
+@pytest.mark.parametrize("name", ["gpt", "bert"])
+def test_the_worker_multiplies_with_compiled_kernels(name: str) -> None:
+    """As pages run it: one memory a model, and the scores of the engine without kernels."""
+    ask = {
+        "gpt": {"text": SENTENCES[0], "written": [300, 7]},
+        "bert": {"text": SENTENCES[0], "masks": [2]},
+    }
+    given = {"file": str(FOLDER / f"{name}.safetensors"), "questions": [ask[name]]}
+    told, (plain,) = node("", WORKER, **given), node("answers", **given)
+    assert told["memories"] == 1
+    np.testing.assert_allclose(
+        told["answers"][0], array(plain["logits"]).ravel(), rtol=0, atol=1e-4
+    )
+    assert told["answers"][0] != plain["logits"]["data"]  # single and double precision
 
 
 # ---- draws

@@ -72,7 +72,7 @@ def test_chromium_passes_over_a_broken_download(monkeypatch, tmp_path):
     download = program(tmp_path / "download", 127)
     playwright = SimpleNamespace(chromium=SimpleNamespace(executable_path=download))
     monkeypatch.delenv("CHROMIUM", raising=False)
-    monkeypatch.setattr(chromium, "NAMES", [])
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(playwright))
     assert chromium.find() is None
     program(tmp_path / "download", 0)
@@ -85,33 +85,54 @@ def test_chromium_s_headless_shell_is_taken_first(monkeypatch, tmp_path):
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert chromium.find() == str(tmp_path / "chromium-headless-shell")
+    assert chromium.find(whole=True) == str(tmp_path / "chromium")
 
 
 @pytest.mark.parametrize("status", [0, 127])
 def test_so_is_playwright_s_where_it_starts(monkeypatch, tmp_path, status):
-    folders = [
-        tmp_path / f"{name}-1234" / "linux" for name in ("chromium", "chromium_headless_shell")
-    ]
+    folders = [tmp_path / "chromium-1234/chrome-linux64"]
+    folders += [tmp_path / "chromium_headless_shell-1234/chrome-headless-shell-linux64"]
     for folder in folders:
         folder.mkdir(parents=True)
-    whole, shell = program(folders[0] / "chrome", 0), program(folders[1] / "headless_shell", status)
+    whole = program(folders[0] / "chrome", 0)
+    shell = program(folders[1] / "chrome-headless-shell", status)
     playwright = SimpleNamespace(chromium=SimpleNamespace(executable_path=whole))
     monkeypatch.delenv("CHROMIUM", raising=False)
-    monkeypatch.setattr(chromium, "NAMES", [])
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(playwright))
     assert chromium.find() == (whole if status else shell)
+    assert chromium.find(whole=True) == whole
 
 
-def test_chromium_is_fetched_whole_where_there_is_no_shell(monkeypatch):
+@pytest.mark.parametrize(("missing", "asked"), [(0, 1), (1, 2), (2, 2)])
+def test_the_first_of_debian_s_packages_that_there_is(monkeypatch, missing, asked):
+    """`missing`: how many of them apt-get does not know."""
+    packages, commands = ["chromium-headless-shell", "chromium"], []
+
+    def run(command, **options):
+        commands.append(command)
+        return SimpleNamespace(returncode=100 if {*packages[:missing]} & {*command} else 0)
+
+    monkeypatch.setattr(chromium, "debian", lambda: True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(subprocess, "run", run)
+    chromium.install(*packages)
+    _update, *installed = commands
+    assert [command[-2] for command in installed] == packages[:asked]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_chromium_is_fetched(monkeypatch, whole):
     fetched = []
-    monkeypatch.setattr(chromium, "find", lambda: "it" if "chromium" in fetched else None)
-    monkeypatch.setattr(chromium, "install", fetched.append)
-    assert chromium.ensure() == "it" and fetched == ["chromium-headless-shell", "chromium"]
+    monkeypatch.setattr(chromium, "find", lambda _: "it" if fetched else None)
+    monkeypatch.setattr(chromium, "install", lambda *packages: fetched.extend(packages))
+    assert chromium.ensure(whole) == "it"
+    assert fetched == (["chromium"] if whole else ["chromium-headless-shell", "chromium"])
 
 
 def test_chromium_says_in_one_line_what_to_install(monkeypatch):
-    monkeypatch.setattr(chromium, "find", lambda: None)
-    monkeypatch.setattr(chromium, "install", lambda package: None)
+    monkeypatch.setattr(chromium, "find", lambda whole: None)
+    monkeypatch.setattr(chromium, "install", lambda *packages: None)
     with pytest.raises(SystemExit) as stop:
         chromium.ensure()
     assert "apt-get install chromium" in str(stop.value)
@@ -125,10 +146,15 @@ def test_chromium_says_in_one_line_what_to_install(monkeypatch):
 @pytest.mark.parametrize("names", [("chromium", "chromium"), ("firefox-esr", "firefox")])
 def test_a_browser_comes_from_debian_or_from_playwright(monkeypatch, debian, user, called, names):
     commands = []
+
+    def run(command, **options):
+        commands.append(command)
+        return SimpleNamespace(returncode=0)
+
     monkeypatch.setattr(chromium, "debian", lambda: debian)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setattr(subprocess, "run", lambda command, **options: commands.append(command))
-    chromium.install(*names)
+    monkeypatch.setattr(subprocess, "run", run)
+    chromium.install(names[0], playwrights=names[1])
     assert commands and all(called in command for command in commands)
     assert names[called == "playwright"] in commands[-1]
 
@@ -157,7 +183,7 @@ def test_firefox_says_that_the_named_one_does_not_do(monkeypatch, tmp_path):
 
 def test_firefox_says_in_one_line_what_to_install(monkeypatch):
     for name, gives in {"find": None, "install": None, "playwrights": False}.items():
-        monkeypatch.setattr(firefox, name, lambda *names, gives=gives: gives)
+        monkeypatch.setattr(firefox, name, lambda *names, gives=gives, **more: gives)
     with pytest.raises(SystemExit) as stop:
         firefox.ensure()
     assert "apt-get install firefox-esr" in str(stop.value) and "\n" not in str(stop.value)

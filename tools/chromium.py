@@ -1,7 +1,8 @@
 """Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
 
 Its headless shell, the same engine without a browser's windows and menus, is taken first: a page
-takes less than half of the processor's time there.
+takes about half of the processor's time there. What measures pages as readers see them asks for
+the whole browser.
 
 `python -m tools.chromium` prints the path of one, after fetching it if needed.
 """
@@ -13,25 +14,29 @@ import subprocess
 import sys
 from pathlib import Path
 
-PACKAGES = ["chromium-headless-shell", "chromium"]  # Debian's; an older one lacks the first
-NAMES = [*PACKAGES, "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
+SHELL = "chromium-headless-shell"  # an older Debian has none
+NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 MISSING = (
     "Chromium is needed for the browser tests and could not be fetched: install it (Debian: "
     "apt-get install chromium), or name one with CHROMIUM=/path/to/chromium."
 )
 
 
-def find() -> str | None:
-    """The path of a Chromium that starts: $CHROMIUM, one on PATH, or Playwright's; None if none."""
+def find(whole: bool = False) -> str | None:
+    """The path of a Chromium that starts: $CHROMIUM, one on PATH, or Playwright's; None if none.
+
+    `whole`: no headless shell.
+    """
     if named := os.environ.get("CHROMIUM"):
         return named if works(named) else sys.exit(f"CHROMIUM={named} does not start")
-    if found := next(filter(works, map(shutil.which, NAMES)), None):
+    names = NAMES if whole else [SHELL, *NAMES]
+    if found := next(filter(works, map(shutil.which, names)), None):
         return found
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
-    return next(filter(works, [*shells(path), path]), None)
+    return next(filter(works, [path] if whole else [*shells(path), path]), None)
 
 
 def shells(path: str) -> list[str]:
@@ -52,15 +57,19 @@ def works(path: str | None) -> bool:
         return False
 
 
-def install(package: str = "chromium", playwrights: str = "chromium") -> None:
-    """Fetch a browser: Debian's package, elsewhere Playwright's; if that fails, there is none."""
+def install(*packages: str, playwrights: str = "chromium") -> None:
+    """Fetch a browser: the first of Debian's packages that there is, elsewhere Playwright's."""
     if debian() and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
-        # A font is needed: without one a page has no text to measure or to click.
-        packages = [package, "fonts-liberation"]
-        command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", *packages]
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
+        for package in packages:
+            command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", package]
+            command += [
+                "fonts-liberation"
+            ]  # without a font a page has no text to measure or to click
+            done = subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
+            if not done.returncode:
+                return
     else:
         command = [sys.executable, "-m", "playwright", "install", playwrights]
         subprocess.run(command, check=False, stdout=sys.stderr)
@@ -74,12 +83,11 @@ def debian() -> bool:
         return False
 
 
-def ensure() -> str:
-    """The path of a Chromium, fetched if needed."""
-    for package in PACKAGES:
-        if not find():
-            install(package)
-    return find() or sys.exit(MISSING)
+def ensure(whole: bool = False) -> str:
+    """The path of a Chromium, fetched if needed; `whole`: no headless shell."""
+    if not find(whole):
+        install(*([] if whole else [SHELL]), "chromium")
+    return find(whole) or sys.exit(MISSING)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def playwrights() -> bool:
 def ensure() -> str | None:
     """The path of a Firefox, fetched if needed; None is Playwright's own."""
     if not (path := find()) and not playwrights():
-        install("firefox-esr", "firefox")
+        install("firefox-esr", playwrights="firefox")
         path = find()
         if not path and not playwrights():
             sys.exit(MISSING)

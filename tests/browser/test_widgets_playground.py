@@ -212,7 +212,7 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     text.fill("People é🥲")
     shows(view, playground("People é🥲"))
     view.get_by_role("combobox", name="pace").select_option("as fast as it can")
-    page.evaluate("let last = 0; void (Math.random = () => ((last += 0.123456)))")
+    page.evaluate("let last = 0; void (Math.random = () => 0.5((last += 0.123456)))")
     text.press("Enter")
     most, n = 4 * CONFIG.max_len, len(TOKENIZER.encode("People é🥲"))
     ids = drawn_ids_of("People é🥲", most - n, seed=123_456)  # beyond one window
@@ -245,7 +245,7 @@ def test_each_write_takes_a_new_number(open_page: Callable[..., Page]) -> None:
     seeds = range(100_000, 1_000_000, 100_000)  # two with which the text does not end at once
     first, second = [s for s in seeds if TOKENIZER.vocab.eos not in drawn_ids(7, seed=s)][:2]
     for seed in (first, second):
-        page.evaluate("(x) => void (Math.random = () => x)", (seed + 0.5) / 1e6)
+        page.evaluate("(x) => void (Math.random = () => 0.5x)", (seed + 0.5) / 1e6)
         write.click()
         expect(tokens.nth(len(TOKENIZER.encode(TEXT)) + 5)).to_be_visible()
         view.get_by_role("button", name="Stop", exact=True).click()
@@ -402,3 +402,28 @@ def test_the_page_stays_smooth_while_it_writes(open_page: Callable[..., Page]) -
     expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
     for handle in (first, bar):
         assert handle.evaluate("(e) => e.isConnected")
+
+
+def test_a_text_that_is_written_fast_is_drawn_now_and_then(open_page: Callable[..., Page]) -> None:
+    """Where the clock stands still: at the end, and the box then shows the end."""
+    page = open_page()
+    view = widget(page, 0)
+    box, written = view.locator(".attn-text"), view.locator(".attn-tok")
+    tokens = written.count()
+    box.evaluate("""(box) => {
+        const now = performance.now();
+        performance.now = () => now;
+        Math.random = () => 0.5; // a text of many tokens
+        box.style.maxHeight = "3rem";
+        window.drawings = 0;
+        const note = () => (window.drawings += 1);
+        new MutationObserver(note).observe(box.querySelector("span"), { childList: true });
+    }""")
+    view.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    view.get_by_role("button", name="Write", exact=True).click()
+    expect(written).not_to_have_count(tokens)
+    expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
+    assert page.evaluate("window.drawings") < (written.count() - tokens) / 4
+    assert box.evaluate(
+        "(e) => e.scrollTop > 0 && e.scrollHeight - e.clientHeight - e.scrollTop < 2"
+    )

@@ -15,7 +15,6 @@ from attnbook import web
 from attnbook.model.config import TransformerConfig
 
 ENGINE = Path(web.__file__).parent / "engine"
-ROOT = Path(__file__).parents[2]
 SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13)
 # The bench's numbers at a place, computed by its module.
 LIVE = """
@@ -41,11 +40,36 @@ for (const { ids, ...how } of cases) {
 }
 console.log(JSON.stringify(shown));
 """
+KERNELS = """
+import { kernels } from "ENGINE/../../../../tools/kernels.mjs";
+console.log(JSON.stringify([...await kernels()]));
+"""
+# The worker as pages run it: what it answers, and how many memories it has made.
+WORKER = """
+import { readFileSync } from "node:fs";
+import { script } from "ENGINE/../../../../tools/bundling.mjs";
+const { file, questions } = JSON.parse(readFileSync(0, "utf8")), told = [];
+const { Memory } = WebAssembly;
+let memories = 0;
+WebAssembly.Memory = class extends Memory {
+  constructor(given) {
+    super(given);
+    memories += 1;
+  }
+};
+globalThis.postMessage = (message) => told.push(message);
+(0, eval)(await script("./engine/worker.js"));
+const call = (name, given) => globalThis.onmessage({ data: { number: told.length, name, given } });
+call("load", new Uint8Array(readFileSync(file)).buffer);
+questions.forEach((question) => call("answer", question));
+const [, ...answers] = told.map(({ result, error }) => error ?? [...(result.logits?.data ?? [])]);
+console.log(JSON.stringify({ memories, answers }));
+"""
 RUN = """
 import { readFileSync } from "node:fs";
 import { openBert } from "ENGINE/bert.js";
 import { bytePair } from "ENGINE/bytepair.js";
-import { compile } from "ENGINE/fast.js";
+import { speedUp } from "ENGINE/fast.js";
 import { openGpt } from "ENGINE/gpt.js";
 import { read } from "ENGINE/safetensors.js";
 import { uniform } from "ENGINE/random.js";
@@ -62,7 +86,7 @@ const jobs = {
   split: ({ texts, lowercase }) => texts.map((text) => wordsOf(text, lowercase)),
   answers({ file, questions, kernels }) {
     const given = read(buffer(file));
-    if (kernels) compile(given.parameters, readFileSync(kernels));
+    if (kernels) speedUp(given.parameters, readFileSync(kernels));
     const model = (given.metadata.merges ? openGpt : openBert)(given);
     return questions.map((question) => all(model.answer(question)));
   },
@@ -111,16 +135,6 @@ def node(job: str, run: str = RUN, **given: Any) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
-
-
-def compile_kernels(file: Path) -> Path:
-    """The kernels of the engine, as a bundle has them."""
-    script = f"""import {{ writeFileSync }} from "node:fs";
-    import {{ kernels }} from "{(ROOT / "tools/kernels.mjs").as_uri()}";
-    writeFileSync({json.dumps(str(file))}, await kernels());"""
-    node = shutil.which("node") or "node"
-    subprocess.run([node, "--input-type=module", "-e", script], check=True, cwd=ROOT)
-    return file
 
 
 def array(told: dict[str, Any]) -> np.ndarray:

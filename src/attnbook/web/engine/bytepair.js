@@ -22,15 +22,16 @@ const encoder = new TextEncoder();
 export const idsOfBytes = (text) => Array.from(encoder.encode(text), (byte) => FIRST[byte]);
 
 // What each token adds to the text, of the tokens' bytes: a character comes with the last of its bytes.
+const newReader = () => new TextDecoder("utf-8", { ignoreBOM: true });
 function decoded(some) {
-  const reader = new TextDecoder("utf-8", { ignoreBOM: true });
+  const reader = newReader();
   return some.map((bytes, n) => reader.decode(bytes, { stream: n + 1 < some.length }));
 }
 // A token that is written in those letters: bytes that are no text by their numbers.
 const bytesOf = (token) => Uint8Array.from(token, (name) => CODES.get(name));
-const alone = new TextDecoder("utf-8", { ignoreBOM: true });
+const whole = newReader();
 export function readable(token) {
-  const bytes = bytesOf(token), text = alone.decode(bytes);
+  const bytes = bytesOf(token), text = whole.decode(bytes);
   if (!text.includes("\uFFFD")) return text;
   return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }

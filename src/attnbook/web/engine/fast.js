@@ -1,14 +1,19 @@
 // A model's matrices in the memory of the compiled kernels, which multiply four numbers at a time.
-import { compiled, compiles, START } from "./plain.js";
+import { compiled, START } from "./plain.js";
 
 // Gives each matrix W [rows columns] of a model, tensors by their name, a function `times`: W x, in a list that the next
-// product is written into. Where the browser has no SIMD, and where four numbers don't fit, there is none.
-export function compile(parameters, module) {
-  if (!compiles(module)) return;
+// product is written into. A matrix whose rows are no multiple of four gets none. Where the browser has no SIMD, the
+// page forbids compiled code, or memory is short, none does, and `linear` multiplies without.
+export function speedUp(parameters, module) {
   const matrices = [...parameters.values()].filter(({ shape }) => shape.length === 2 && shape[1] % 4 === 0);
   const widest = Math.max(0, ...matrices.flatMap(({ shape }) => shape));
   const vector = START, product = vector + 4 * widest, first = product + 4 * widest;
-  const kernel = compiled(module, first + 4 * matrices.reduce((sum, { data }) => sum + data.length, 0));
+  let kernel;
+  try {
+    kernel = compiled(module, first + 4 * matrices.reduce((sum, { data }) => sum + data.length, 0));
+  } catch {
+    return;
+  }
   const floats = (at, count) => new Float32Array(kernel.buffer, at, count);
   matrices.reduce((at, matrix) => {
     const { data, shape: [rows, columns] } = matrix, x = floats(vector, columns), out = floats(product, rows);
@@ -16,7 +21,7 @@ export function compile(parameters, module) {
     matrix.data.set(data);
     matrix.times = (given) => {
       x.set(given);
-      kernel.scores(vector, at, rows, columns, 1, product);
+      kernel.scores(vector, at, rows, columns, 1, product); // of x and each row of W the dot product
       return out;
     };
     return at + 4 * data.length;

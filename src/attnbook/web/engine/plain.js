@@ -77,12 +77,12 @@ export function plain(size) {
   return { buffer, pack, productQ4_1, productQ8_0, scores, mean };
 }
 
-// Whether the browser has what the WebAssembly `module` needs; and its kernels with a memory of that many bytes.
-export const compiles = (module) => Boolean(module && globalThis.WebAssembly?.validate(module));
+// The kernels of the WebAssembly `module` with a memory of that many bytes.
 export function compiled(module, size) {
   const memory = new WebAssembly.Memory({ initial: Math.ceil(size / 2 ** 16) });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module), { env: { memory } });
   return { ...exports, buffer: memory.buffer };
 }
+// The same, or where the browser has no SIMD those in JavaScript.
 export const kernels = (module, size) =>
-  (compiles(module) ? compiled(module, size) : plain(Math.ceil(size / 8) * 8));
+  (module && globalThis.WebAssembly?.validate(module) ? compiled(module, size) : plain(Math.ceil(size / 8) * 8));

@@ -1,5 +1,5 @@
 // What a Transformer computes with. Functions give new tensors and leave theirs as they are; sums run in double
-// precision. A sentence is a matrix [token d], a batch of sentences of one length all their rows. Each function says
+// precision, but for the products of fast.js. A sentence is a matrix [token d], a batch of sentences of one length all their rows. Each function says
 // also how a loss goes back through it (`made`, of tape.js): g is the gradient of what it gives.
 import { addProduct, dot, turned } from "./products.js";
 import { gradient, made, room } from "./tape.js";
@@ -61,14 +61,16 @@ export function take(table, places) {
 export function linear(x, weight, bias) {
   const [n, size] = x.shape, [count, wanted] = weight.shape, out = zeros(n, count);
   if (size !== wanted) throw new Error(`a map of vectors of size ${wanted} met vectors of size ${size}`);
-  for (let i = 0; i < n; i++) {
-    if (bias) row(out, i).set(bias.data);
-    if (weight.times) addTo(row(out, i), weight.times(row(x, i)));
-    for (let o = 0; !weight.times && n <= FEW && o < count; o++) {
-      out.data[i * count + o] += dot(x.data, i * size, weight.data, o * size, size);
+  for (let i = 0; bias && i < n; i++) row(out, i).set(bias.data);
+  if (weight.times) {
+    for (let i = 0; i < n; i++) addTo(row(out, i), weight.times(row(x, i)));
+  } else if (n <= FEW) {
+    for (let i = 0; i < n; i++) {
+      for (let o = 0; o < count; o++) {
+        out.data[i * count + o] += dot(x.data, i * size, weight.data, o * size, size);
+      }
     }
-  }
-  if (!weight.times && n > FEW) {
+  } else {
     addProduct([out.data, 0], [x.data, 0, size, 1], [turned(weight.data, 0, count, size), 0], n, size, count);
   }
   return made(out, (g) => {

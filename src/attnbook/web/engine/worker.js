@@ -1,6 +1,6 @@
 // The engine off the page's own thread.
 import KERNELS from "./kernels.ts" with { type: "binary" };
-import { compile } from "./fast.js";
+import { speedUp } from "./fast.js";
 import { openBert } from "./bert.js";
 import { openGpt } from "./gpt.js";
 import { read } from "./safetensors.js";
@@ -10,7 +10,7 @@ let model;
 serve({
   load(buffer) {
     const file = read(buffer);
-    compile(file.parameters, KERNELS);
+    speedUp(file.parameters, KERNELS);
     model = file.metadata.merges ? openGpt(file) : openBert(file);
     return { tokens: model.tokens, config: model.config, end: model.end };
   },

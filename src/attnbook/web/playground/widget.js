@@ -20,8 +20,9 @@ class Playground {
     this.begun = 0; // tokens that were written before the last Write
     this.branches = new Branches();
     this.ask = onceAFrame(() => keepFocus(this.root, () => this.draw(), this.go));
-    this.drawn = 0; // when
-    this.reader = new Reader(model, () => this.hurries() || this.ask());
+    this.drawn = 0; // when it was drawn last, in milliseconds
+    this.shown = 0; // the place that was on view then
+    this.reader = new Reader(model, () => this.answered());
     this.makeControls();
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => readState(model, this.begun), this.restore.bind(this));
@@ -121,13 +122,17 @@ class Playground {
   get tempo() { // tokens a second
     return PACES[this.pace.list.selectedIndex][1];
   }
-  // Drawing a long text takes longer than writing a token: when both are to be fast, not each is drawn at once.
-  hurries() {
-    return this.writing && this.tempo === Infinity && performance.now() - this.drawn < REST;
+  // To draw a long text takes longer than to write a token: as fast as it can, not each token is drawn at once.
+  answered() {
+    const rest = this.writing && this.tempo === Infinity ? this.drawn + REST - performance.now() : 0;
+    clearTimeout(this.later);
+    if (rest > 0) this.later = setTimeout(this.ask, rest);
+    else this.ask();
   }
   halt() {
     const { row } = this.reader;
     if (!this.writing) return;
+    this.draw(); // what was not drawn yet, to its end
     this.writing = false;
     this.model.save_changes();
     this.heard.textContent = row.pieces.slice(row.prompt).join("");
@@ -148,7 +153,7 @@ class Playground {
   }
   // Takes a token at the place on view. What stood there and behind it stays as a branch.
   take(id) {
-    const { row } = this.reader, at = this.seen();
+    const { row } = this.reader, at = Math.min(this.shown, row.ids.length);
     this.halt();
     if (at < row.ids.length) this.keep();
     put(this.model, { ...branch(row, this.model.get("text"), at, id), place: -1 });
@@ -208,6 +213,7 @@ class Playground {
     if (reader.live && unfolded.includes("inside")) this.inside.draw(row, names, at - 1, model.get("head"));
     if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight; // last, as it lays out the page
     this.drawn = performance.now();
+    this.shown = at;
   }
   drawControls() {
     const { model, text, seed, writing } = this, { full, engine } = this.reader, live = this.reader.live && engine;
@@ -251,6 +257,7 @@ function render({ model, el }) {
   call();
   return () => {
     playground.writing = false;
+    clearTimeout(playground.later);
     for (const end of [dismiss, wonder.cancel, stop]) end();
   };
 }
