@@ -212,7 +212,7 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     text.fill("People é🥲")
     shows(view, playground("People é🥲"))
     view.get_by_role("combobox", name="pace").select_option("as fast as it can")
-    page.evaluate("let last = 0; void (Math.random = () => 0.5((last += 0.123456)))")
+    page.evaluate("let last = 0; void (Math.random = () => ((last += 0.123456)))")
     text.press("Enter")
     most, n = 4 * CONFIG.max_len, len(TOKENIZER.encode("People é🥲"))
     ids = drawn_ids_of("People é🥲", most - n, seed=123_456)  # beyond one window
@@ -245,7 +245,7 @@ def test_each_write_takes_a_new_number(open_page: Callable[..., Page]) -> None:
     seeds = range(100_000, 1_000_000, 100_000)  # two with which the text does not end at once
     first, second = [s for s in seeds if TOKENIZER.vocab.eos not in drawn_ids(7, seed=s)][:2]
     for seed in (first, second):
-        page.evaluate("(x) => void (Math.random = () => 0.5x)", (seed + 0.5) / 1e6)
+        page.evaluate("(x) => void (Math.random = () => x)", (seed + 0.5) / 1e6)
         write.click()
         expect(tokens.nth(len(TOKENIZER.encode(TEXT)) + 5)).to_be_visible()
         view.get_by_role("button", name="Stop", exact=True).click()
