@@ -84,7 +84,7 @@ def test_chromium_s_headless_shell_is_taken_first(monkeypatch, tmp_path):
         program(tmp_path / name, 0)
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert chromium.find() == str(tmp_path / "chromium-headless-shell")
+    assert chromium.find(whole=False) == str(tmp_path / "chromium-headless-shell")
     assert chromium.find(whole=True) == str(tmp_path / "chromium")
 
 
@@ -100,7 +100,7 @@ def test_so_is_playwright_s_where_it_starts(monkeypatch, tmp_path, status):
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(playwright))
-    assert chromium.find() == (whole if status else shell)
+    assert chromium.find(whole=False) == (whole if status else shell)
     assert chromium.find(whole=True) == whole
 
 

@@ -1,8 +1,8 @@
 """Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
 
-Its headless shell, the same engine without a browser's windows and menus, is taken first: a page
-takes about half of the processor's time there. What measures pages as readers see them asks for
-the whole browser.
+With ATTNBOOK_SHELL=1 its headless shell, the same engine without a browser's windows and menus, is
+taken first: a page takes about half of the processor's time there. What measures pages as readers
+see them asks for the whole browser.
 
 `python -m tools.chromium` prints the path of one, after fetching it if needed.
 """
@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 SHELL = "chromium-headless-shell"  # an older Debian has none
+WHOLE = not os.environ.get("ATTNBOOK_SHELL")
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 MISSING = (
     "Chromium is needed for the browser tests and could not be fetched: install it (Debian: "
@@ -22,7 +23,7 @@ MISSING = (
 )
 
 
-def find(whole: bool = False) -> str | None:
+def find(whole: bool = WHOLE) -> str | None:
     """The path of a Chromium that starts: $CHROMIUM, one on PATH, or Playwright's; None if none.
 
     `whole`: no headless shell.
@@ -83,7 +84,7 @@ def debian() -> bool:
         return False
 
 
-def ensure(whole: bool = False) -> str:
+def ensure(whole: bool = WHOLE) -> str:
     """The path of a Chromium, fetched if needed; `whole`: no headless shell."""
     if not find(whole):
         install(*([] if whole else [SHELL]), "chromium")
