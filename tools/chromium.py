@@ -64,10 +64,9 @@ def install(*packages: str, playwrights: str = "chromium") -> None:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for package in packages:
-            command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", package]
-            command += [
-                "fonts-liberation"
-            ]  # without a font a page has no text to measure or to click
+            # A font is needed: without one a page has no text to measure or to click.
+            command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends"]
+            command += [package, "fonts-liberation"]
             done = subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
             if not done.returncode:
                 return
