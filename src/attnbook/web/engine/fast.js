@@ -1,9 +1,9 @@
 // A model's matrices in the memory of the compiled kernels, which multiply four numbers at a time.
 import { compiled, START } from "./plain.js";
 
-// Gives each matrix W [rows columns] of a model, tensors by their name, a function `times`: W x, in a list that the next
-// product is written into. A matrix whose rows are no multiple of four gets none. Where the browser has no SIMD, the
-// page forbids compiled code, or memory is short, none does, and `linear` multiplies without.
+// Gives each matrix W [rows columns] of a model, tensors by their name, a function `times`: W x, in a list that the
+// next product is written into. A matrix whose rows are no multiple of four gets none. Where the browser has no SIMD,
+// the page forbids compiled code, or memory is short, none does, and `linear` multiplies without.
 export function speedUp(parameters, module) {
   const matrices = [...parameters.values()].filter(({ shape }) => shape.length === 2 && shape[1] % 4 === 0);
   const widest = Math.max(0, ...matrices.flatMap(({ shape }) => shape));

@@ -1,7 +1,7 @@
 // What a Transformer computes with. Functions give new tensors and leave theirs as they are; sums run in double
 // precision, but for the products of fast.js. A sentence is a matrix [token d], a batch of sentences of one length all
-// their rows. Each function says also how a loss goes back through it (`made`, of tape.js): g is the gradient of what it
-// gives.
+// their rows. Each function says also how a loss goes back through it (`made`, of tape.js): g is the gradient of what
+// it gives.
 import { addProduct, dot, turned } from "./products.js";
 import { gradient, made, room } from "./tape.js";
 
