@@ -333,7 +333,7 @@ def test_a_beam_tree_shows_what_beam_search_does() -> None:
 
 
 def test_what_a_beam_tree_says_of_greedy_search() -> None:
-    """Overtaken, dropped, leading again: against where the greedy beginning stands."""
+    """Overtaken, dropped, leading again: against where the greedy hypothesis stands."""
     said = set()
     for seed in range(12):
         model, tokenizer = small_gpt(seed)

@@ -92,7 +92,7 @@ def beam_tree(
         rows.append(row(*(_node(*each, tokenizer, bool(length_penalty)) for each in level), gap=5))
     size, measure = len(model.vocab), "score" if length_penalty else "sum"
     opening = Step(
-        f"Beam search keeps {beam} beginnings at once. It starts from the [text](words). Below"
+        f"Beam search keeps {beam} hypotheses at once. It starts from the [text](words). Below"
         " each token will stand the sum of log-probabilities up to it, in nats.",
         "words",
     )
@@ -235,13 +235,13 @@ def _growth(search: Search, tokenizer: BytePair, size: int, measure: str) -> lis
 
 
 def _overtaken(before: int, rank: int) -> str:
-    """What has happened to the greedy beginning; its rank is 0 where it leads, −1 once dropped."""
+    """What happened to the greedy hypothesis; its rank is 0 where it leads, −1 once dropped."""
     if before >= 0 > rank:
-        return " The greedy beginning is among the dropped."
+        return " The greedy hypothesis is among the dropped."
     if rank > before == 0:
-        return " The greedy beginning has been overtaken."
+        return " The greedy hypothesis has been overtaken."
     if before > rank == 0:
-        return " The greedy beginning leads again."
+        return " The greedy hypothesis leads again."
     return ""
 
 
@@ -255,7 +255,7 @@ def _outcome(search: Search, names: dict[Ids, str], measure: str) -> list[Step]:
             f"Beam search says [“{winner.said}”](winner): its [sum](winnersum) is"
             f" {winner.sum:.2f}.".replace("-", "−"),
             "winner winnersum",
-            ask="Would greedy search, which keeps one beginning, say the same?",
+            ask="Would greedy search, which keeps one hypothesis, say the same?",
         ),
         Step(
             "Greedy search says the same." if greedy.ids == winner.ids else alone.replace("-", "−"),
