@@ -37,7 +37,7 @@ ELSEWHERE = {
     },
     "07_what_it_buys": {
         "vaswani2017 and alrfou2019": "24.6 25.16 1.18 23.7 25.3 25.5 27.3 28.4",
-        "arithmetic": "0.12 0.125 0.29 0.35 0.50 16.8 28.3 134.5",
+        "arithmetic": "0.125 0.35 0.50 16.8 28.3 134.5",
         "experiments/language_rates.csv": "2.51 2.23",
     },
     "08_bert": {
