@@ -302,6 +302,12 @@ def test_a_stored_error_is_caught(nb, check):
     assert "code cell 4 stores an error" in check(nb)
 
 
+def test_a_bare_value_is_caught(nb, check):
+    losses = nbformat.v4.new_output("execute_result", data={"text/plain": "[3.17, 3.16]"})
+    notebooks.code_cells(nb)[3].outputs.append(losses)
+    assert "code cell 4 shows a bare value" in check(nb)
+
+
 def test_a_figure_without_alt_text_is_caught(nb, check):
     cell = notebooks.code_cells(nb)[3]
     cell.outputs.append(nbformat.v4.new_output("display_data", data={"image/png": "AAAA"}))

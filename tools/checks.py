@@ -115,6 +115,8 @@ def outputs(nb: NotebookNode) -> list[str]:
     for cell in code_cells(nb):
         if any(o.output_type == "error" for o in cell.outputs):
             found.append(f"{number(nb, cell)} stores an error")
+        if any({*o.get("data", {})} == {"text/plain"} for o in cell.outputs):
+            found.append(f"{number(nb, cell)} shows a bare value: print it, or give it a name")
         if match := next(filter(None, map(MACHINE.search, texts(cell.outputs))), None):
             found.append(f"{number(nb, cell)} shows {match[0]!r}, which differs on another machine")
     return found
