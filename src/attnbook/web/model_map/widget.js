@@ -69,7 +69,7 @@ function said(model, counts) {
   const some = chosen.map((change) => change.said[1]).join(", ");
   const which = models[Number(all)].name + (some && !all ? ` with ${some}` : "");
   const bytes = counts.cache / model.get("cache")[0];
-  const cache = bytes ? ` A token keeps ${grouped(bytes)} bytes in the cache.` : "";
+  const cache = bytes ? ` A token keeps ${grouped(bytes)} bytes in the cache, two for a number.` : "";
   return `${which}: ${grouped(sum(counts))} parameters.${cache}`;
 }
 
