@@ -153,7 +153,8 @@ def test_unlike_models_are_exchanged_whole_and_bert_has_two_outputs(
 ) -> None:
     page = page_factory(f"{path}#w.two=exchanged:1")
     said, ledger = told(page, 1)
-    assert said == "SmolLM2: 134,515,008 parameters. A token keeps 23,040 bytes in the cache, two for a number."
+    cache = "A token keeps 23,040 bytes in the cache, two for a number."
+    assert said == f"SmolLM2: 134,515,008 parameters. {cache}"
     assert ledger["cache, 1,024 tokens"] == "23,592,960 bytes"
     assert widget(page, 1).get_by_role("group", name="Exchange").count() == 0
     said, ledger = told(page, 2)
