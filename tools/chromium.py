@@ -1,8 +1,8 @@
 """Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
 
-With ATTNBOOK_SHELL=1 its headless shell, the same engine without a browser's windows and menus, is
-taken first: a page takes about half of the processor's time there. What measures pages as readers
-see them asks for the whole browser.
+Its headless shell is taken first, the same engine without a browser's windows and menus: a page
+takes about half of the processor's time there. ATTNBOOK_SHELL=0 leaves it out, and what measures
+pages as readers see them asks for the whole browser.
 
 `python -m tools.chromium` prints the path of one, after fetching it if needed.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 SHELL = "chromium-headless-shell"  # an older Debian has none
-WHOLE = not os.environ.get("ATTNBOOK_SHELL")
+WHOLE = os.environ.get("ATTNBOOK_SHELL") == "0"
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 MISSING = (
     "Chromium is needed for the browser tests and could not be fetched: install it (Debian: "

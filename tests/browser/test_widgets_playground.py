@@ -211,7 +211,8 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     text = view.get_by_role("textbox", name="Your beginning")
     text.fill("People é🥲")
     shows(view, playground("People é🥲"))
-    view.get_by_role("combobox", name="pace").select_option("as fast as it can")
+    pace = view.get_by_role("combobox", name="pace")
+    pace.select_option("as fast as it can")
     page.evaluate("let last = 0; void (Math.random = () => ((last += 0.123456)))")
     text.press("Enter")
     most, n = 4 * CONFIG.max_len, len(TOKENIZER.encode("People é🥲"))
@@ -227,8 +228,10 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     expect(view.get_by_text("its window has slid on")).to_be_visible()
     gone = playground("People é🥲", written=ids).answer["start"]
     expect(view.locator(".attn-gone")).to_have_count(gone)
+    pace.select_option("4 tokens a second")  # so that it is seen to write
     again.click()  # takes back what was written, and writes the same
     expect(view.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    pace.select_option("as fast as it can")
     expect(view.get_by_role("button", name="Write", exact=True)).to_be_visible()
     shows(view, playground("People é🥲", written=ids, seed=123_456))
     text.fill("")
