@@ -314,7 +314,7 @@ def test_compute_and_size_are_views(open_page: Callable[..., Page]) -> None:
     starts = "(all) => all.map((e) => Number(e.getAttribute('points').split(',')[0]))"
     # 25 steps of the larger cost more
     until(page, lambda: [at > 20 for at in first.evaluate_all(starts)[:2]] == [False, True])
-    against.select_option("size, at one compute")
+    against.select_option("size, at equal compute")
     dots = view.locator(".attn-sizes .attn-point")
     expect(dots).to_have_count(2)
     expect(view.locator(".attn-best")).to_contain_text("operations the lowest loss is that of run")

@@ -59,7 +59,7 @@ class AttentionPlane {
     const legend = (...text) => h("p", { className: "attn-legend" }, ...text);
     const role = (name, text) => h("b", { className: `attn-qkv-${name}` }, text);
     this.outLegend = h("span", {});
-    const shadows = [legend("Drag the ", role("query", "query"), " (diamond) or a ", role("key", "key"),
+    const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
       " (circle); dim: the other queries. On the query's line lies a key's ", role("weight", "shadow"),
       ": the longer, the larger the product; behind zero it is negative."), this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",

@@ -10,7 +10,7 @@ import { h, select } from "../shared/ui.js";
 const SHOWN = 6; // runs in a chart of steps
 const COLOURS = 8;
 export const VIEWS = ["steps", "compute", "size"];
-const NAMES = ["steps", "compute: operations", "size, at one compute"];
+const NAMES = ["steps", "compute: operations", "size, at equal compute"];
 
 // How each run looks: its colour is its number's; the newest one of the task is drawn thicker.
 export function looksOf(runs, { task }) {

@@ -66,7 +66,7 @@ class Laboratory(Widget):
             `warmup`, `decay_steps`, `clip`, `batch`, `steps`, `seed`, named as in
             `TransformerConfig` where it has them. `CHOICES` lists their values.
         view: what the charts are drawn against: "steps", "compute" (operations so far), or "size",
-            at one compute.
+            at equal compute.
 
     `settings` and `view` follow the reader where there is a kernel, and set what is shown.
 

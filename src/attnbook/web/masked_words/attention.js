@@ -59,8 +59,9 @@ export function makeAttention(shape, change) {
       `Weights of ${layers * heads} heads: ${name}`);
     shown = { ...choice, name, row, weights, means };
     tell();
-    const [from, to] = into ? ["it", token(name)] : [token(name), "it"];
-    const legend = ["A word is filled by how much ", from, " looks at ", to,
+    const gap = ["the place of ", token(name)];
+    const [from, to] = into ? [["it"], gap] : [gap, ["it"]];
+    const legend = ["A word is filled by how much ", ...from, " looks at ", ...to,
       `: ${headsWritten(choice.layer, choice.head)}. A full box is ${format(most, 2)}.`];
     return { level: (token) => means[token] / most, legend };
   }

@@ -99,7 +99,8 @@ export function makeBars(take) {
     others.children[2].textContent = share(rest);
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
-    const cut = `${grouped(size - left)} of ${grouped(size)} tokens; the ${grouped(left)} left share theirs (light).`;
+    const cut = `${grouped(size - left)} of ${grouped(size)} tokens; `
+      + `their probability goes to the ${grouped(left)} left (light).`;
     scale.textContent = `A full bar is ${full}.` + (left < size ? ` Cut: ${cut}` : "");
   }
   return { node, draw };
