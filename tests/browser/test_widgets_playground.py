@@ -218,7 +218,7 @@ def test_write_and_stop(open_page: Callable[..., Page], where: dict[str, Any]) -
     most, n = 4 * CONFIG.max_len, len(TOKENIZER.encode("People é🥲"))
     ids = drawn_ids_of("People é🥲", most - n, seed=123_456)  # beyond one window
     assert len(ids) > CONFIG.max_len
-    again = view.get_by_role("button", name="Again with number 123456")
+    again = view.get_by_role("button", name="Again with seed 123456")
     expect(again).to_be_enabled()
     shows(view, playground("People é🥲", written=ids, seed=123_456))
     if len(ids) == most - n:
@@ -252,7 +252,7 @@ def test_each_write_takes_a_new_number(open_page: Callable[..., Page]) -> None:
         write.click()
         expect(tokens.nth(len(TOKENIZER.encode(TEXT)) + 5)).to_be_visible()
         view.get_by_role("button", name="Stop", exact=True).click()
-        again = view.get_by_role("button", name=f"Again with number {seed}")
+        again = view.get_by_role("button", name=f"Again with seed {seed}")
         expect(again).to_be_enabled()
         found.append(tokens.all_text_contents()[: len(TOKENIZER.encode(TEXT)) + 5])
         link = copied(view)
@@ -261,7 +261,7 @@ def test_each_write_takes_a_new_number(open_page: Callable[..., Page]) -> None:
         shows(view, playground(seed=seed))
     assert found[0] != found[1]
     other = widget(open_page(link), 0)
-    expect(other.get_by_role("button", name=f"Again with number {second}")).to_be_enabled()
+    expect(other.get_by_role("button", name=f"Again with seed {second}")).to_be_enabled()
     shown = other.locator(".attn-tok:not(.attn-next)").all_text_contents()
     assert shown[: len(found[1])] == found[1]
 

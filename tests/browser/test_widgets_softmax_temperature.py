@@ -137,7 +137,7 @@ def test_a_folded_vocabulary_counts_all_words(open_page: Callable[..., Page]) ->
         assert f"most likely {given.labels[best]} {format_number(p[best])}" in readout(view)
         assert bars(view)[0] == format_number(p[best])
     expect(view.get_by_text("3,994 others")).to_be_visible()
-    assert f"all {MANY:,} equally likely" in (view.locator(".attn-caption").text_content() or "")
+    assert f"if all {MANY:,} are equal" in (view.locator(".attn-caption").text_content() or "")
 
 
 @everywhere

@@ -63,7 +63,7 @@ class AttentionPlane {
       " (circle); dim: the other queries. On the query's line lies a key's ", role("weight", "shadow"),
       ": the longer, the larger the product; behind zero it is negative."), this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",
-      role("state", "output"), this.second ? ": the thick pieces, one behind the other." : "."), this.out.node];
+      role("state", "output"), this.second ? ": the thick pieces, head to tail." : "."), this.out.node];
     const sides = (plane, ...parts) => h("div", { className: "attn-qkv-sides" }, plane.node, h("div", {}, ...parts));
     return h("div", { className: "attn attn-qkv", role: "group", "aria-label": title || "Plane of queries and keys" },
       ...(title ? [h("p", { className: "attn-title" }, title)] : []),

@@ -223,7 +223,7 @@ class Playground {
     text.disabled = this.other.disabled = seed.disabled = !live;
     if (!seed.matches(":focus")) seed.value = model.get("seed");
     disable(this.go, !live || (full && !writing));
-    this.again.textContent = `Again with number ${model.get("seed")}`;
+    this.again.textContent = `Again with seed ${model.get("seed")}`;
     disable(this.again, !live || writing || model.get("written").length <= this.begun);
     disable(this.one, !live || writing || full);
     disable(this.back, !live || !model.get("written").length);

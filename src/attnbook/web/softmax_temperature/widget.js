@@ -91,8 +91,8 @@ class SoftmaxTemperature {
       h("div", { className: "attn-row" }, ...(this.contexts.length ? [this.context.node] : []),
         h("label", { className: "attn-field" }, h("span", {}, words.warmth), this.number),
         ...(this.greedy ? [this.cool] : [])),
-      h("p", { className: "attn-caption", "aria-hidden": "true" }, `Entropy by ${words.warmth}: 0 bits if one takes all, `
-        + `${format(most, 2)} (dashed) if all ${grouped(total)} are equal`),
+      h("p", { className: "attn-caption", "aria-hidden": "true" }, `Entropy by ${words.warmth}: `
+        + `0 bits if one takes all, ${format(most, 2)} (dashed) if all ${grouped(total)} are equal`),
       this.curve.node, this.slider, this.curve.ticks, this.readout,
       h("div", { className: `attn-head${dragged}`, "aria-hidden": "true" }, h("span", {}, words.bar),
         h("span", {}, words.score), h("span", {}, `${words.share} (`, h("i"), ` at ${words.warmth} 1)`)),
