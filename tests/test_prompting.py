@@ -44,7 +44,7 @@ def test_what_all_have_in_common_is_read_once() -> None:
     model, read = decoder(), []
     model.stack.embedding.register_forward_hook(lambda _, given, __: read.append(given[0].shape))
     next_logp(model, [[5, 6, 7, 8, 20], [5, 6, 7, 9, 21], [5, 6, 7, 8]], [3])
-    assert sorted(read) == [(1, 1), (1, 3), (2, 2)]
+    assert read == [(1, 3), (3, 2)]
     read.clear()
     next_logp(model, [[5, 6], [5, 6]], [3])  # the last token is left to be read
     assert read == [(1, 1), (2, 1)]

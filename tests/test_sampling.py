@@ -464,6 +464,23 @@ def test_greedy_is_a_beam_of_one(config: Any) -> None:
 
 
 @torch.no_grad()
+def test_a_row_may_have_a_setting_of_its_own() -> None:
+    decoder: Any = randomise(TransformerDecoder(GERMAN, LAYOUTS[0])).double()
+    begun, hows = prompts(), [MIXED, GREEDY, PLAIN, MIXED]
+    found = decoder.sample(begun, 7, how=hows, seed=3)
+    for i, how in enumerate(hows):
+        alone = decoder.sample(begun, 7, how=how, seed=3)
+        width = min(found.tokens.shape[1], alone.tokens.shape[1])
+        assert found.tokens[i, :width].equal(alone.tokens[i, :width])
+        close(found.drawn_logp[i, :width], alone.drawn_logp[i, :width])
+    twice = decoder.sample(begun, 7, n=2, how=[PLAIN, GREEDY] * 4, seed=3)
+    assert twice.tokens[1].equal(decoder.sample(begun, 7, n=2, how=GREEDY).tokens[1])
+    for few in ([], [GREEDY], [GREEDY] * 5):
+        with pytest.raises(ValueError, match=f"how must be one .* of 4 rows, got {len(few)}"):
+            decoder.sample(begun, 7, how=few)
+
+
+@torch.no_grad()
 def test_samples_of_one_prompt_need_one_pass() -> None:
     decoder: Any = randomise(TransformerDecoder(GERMAN, SMALL)).double()
     begun, seen = prompts(), Counter[int]()

@@ -1,6 +1,5 @@
 """Tasks put as the next word: prompts with examples in front, and how likely each label word is."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from torch import Tensor
 from attnbook.checks import check_choice, check_ids, check_whole
 from attnbook.model.decoding import evaluating, select_rows
 from attnbook.model.transformer import TransformerDecoder
+from attnbook.text.vocabulary import pad_batch
 
 
 class Wording(NamedTuple):
@@ -59,7 +59,8 @@ def next_logp(
     """The log-probability that each word comes next: log P(word | row), in nats.
 
     What all rows begin with, such as examples in a prompt, is read once; its keys and values are
-    kept. The rest is read in batches of rows of one length, so that there is no padding.
+    kept. The rest is read in batches of rows of about one length; shorter ones are
+    padded on the left.
 
     Args:
         model: is asked, without dropout.
@@ -81,20 +82,18 @@ def next_logp(
         raise ValueError("rows must be at least one, each with at least one token")
     columns = zip(*(row[:-1] for row in rows), strict=False)  # a token is left to be read
     n = len([*takewhile(lambda ids: len(set(ids)) == 1, columns)])
-    alike: dict[int, list[int]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        alike[len(row)].append(i)
+    longer = sorted(range(len(rows)), key=lambda i: len(rows[i]))
     found = torch.empty(len(rows), len(words))
     with evaluating(model):
         state = model.start()
         if n:
             _, state = model.step(torch.tensor([list(rows[0][:n])]), state)
-        for same in alike.values():
-            for begin in range(0, len(same), batch_size):
-                some = same[begin : begin + batch_size]
-                tokens = torch.tensor([list(rows[i][n:]) for i in some])
-                logits, _ = model.step(
-                    tokens, select_rows(state, torch.zeros(len(some), dtype=torch.long))
-                )
-                found[some] = logits.float().log_softmax(-1)[:, list(words)]
+        for begin in range(0, len(rows), batch_size):
+            some = longer[begin : begin + batch_size]
+            own = [rows[i][n:] for i in some]
+            tokens = pad_batch(own, model.vocab.pad, side="left")
+            width, lengths = tokens.shape[1], torch.tensor([[len(row)] for row in own])
+            begun = select_rows(state, torch.zeros(len(some), dtype=torch.long))
+            logits, _ = model.step(tokens, begun, torch.arange(width) >= width - lengths)
+            found[some] = logits.float().log_softmax(-1)[:, list(words)]
     return found

@@ -364,7 +364,7 @@ def sample(
     *,
     n: int = 1,
     mask: Bool[Tensor, "batch token"] | None = None,
-    how: Sampling = PLAIN,
+    how: Sampling | Sequence[Sampling] = PLAIN,
     seed: Seed = 0,
     stop: Stop = (),
 ) -> Samples:
@@ -385,20 +385,21 @@ def sample(
         vocab: says which tokens are padding, start and end.
         n: samples of each beginning. They stand side by side: there are batch * n rows.
         mask: `[batch token]` True at words.
-        how: filters and temperature.
+        how: filters and temperature, for all rows, or one for each.
         seed: decides the numbers that choose, as for `row_seeds`.
         stop: sequences of token ids that end a row, as the end token does; or a function that says
             whether the ids written so far are enough. Both see what was written alone.
 
     Raises:
-        ValueError: if `start` holds no token ids, max_len or n is below 1, a stop is empty, or the
-            scores are not numbers.
+        ValueError: if `start` holds no token ids, max_len or n is below 1, `how` has not one for
+            each row, a stop is empty, or the scores are not numbers.
 
     In other libraries: `model.generate(do_sample=True)` of `transformers`.
     """
     check_whole(1, max_len=max_len, n=n)
     check_ids("start", start, len(vocab))
     seeds = row_seeds(seed, n * len(start))
+    choose = how if isinstance(how, Sampling) else _by_row(how, n * len(start))
     enough = stop if callable(stop) else _ends_in(stop, len(vocab))
     barred = torch.tensor(vocab.barred, device=start.device).long()
     logits, state = step(start, state) if mask is None else step(start, state, mask)  # type: ignore
@@ -417,7 +418,7 @@ def sample(
         whole = own.logsumexp(-1, keepdim=True)
         if not whole.isfinite().all():
             raise ValueError(f"logits must be numbers, got NaN after {i} tokens")
-        left = how(own.index_fill(-1, barred, -inf), read, mask)
+        left = choose(own.index_fill(-1, barred, -inf), read, mask)
         token = draw(left, uniform(seeds, i)).masked_fill(ended, vocab.pad)
         sums = ((own, whole), (left, left.logsumexp(-1, keepdim=True)))
         both = torch.cat([u.gather(1, token[:, None]) - total for u, total in sums], 1)
@@ -433,6 +434,25 @@ def sample(
         if ended.all():
             break
     return Samples(written, *torch.stack(found, -1).unbind(1))
+
+
+def _by_row(
+    how: Sequence[Sampling], rows: int
+) -> Callable[[Tensor, Tensor, Tensor | None], Tensor]:
+    """Each row's own choice: rows of one choice go through its filters together."""
+    if len(how) != rows:
+        raise ValueError(
+            f"how must be one Sampling, or one for each of {rows} rows, got {len(how)}"
+        )
+    alike = {one: [i for i, each in enumerate(how) if each == one] for one in how}
+
+    def choose(logits: Tensor, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        left = torch.empty_like(logits)
+        for one, i in alike.items():
+            left[i] = one(logits[i], tokens[i], None if mask is None else mask[i])
+        return left
+
+    return choose
 
 
 def _ends_in(stop: Sequence[Sequence[int]], size: int) -> Callable[[list[int]], bool]:

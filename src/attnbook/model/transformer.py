@@ -1,5 +1,6 @@
 """The Transformer: blocks put together as encoder, decoder, and encoder-decoder."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -335,7 +336,7 @@ class TransformerDecoder(nn.Module):
         *,
         n: int = 1,
         mask: Bool[Tensor, "batch token"] | None = None,
-        how: Sampling = PLAIN,
+        how: Sampling | Sequence[Sampling] = PLAIN,
         seed: Seed = 0,
         stop: Stop = (),
     ) -> Samples:
