@@ -7,17 +7,23 @@ import pytest
 from attnbook.show.blocks import SHAPES
 from attnbook.walks import part_walks
 from attnbook.web import Drawing, TransformerMap
-from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, translator
+from attnbook.web.transformer_map.widget import PARTS
+from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, READ, translator
 from tests.helpers.widgets import walk
 
 
 def parts(**options: Any) -> TransformerMap:
-    return TransformerMap(part_walks(translator(), ENGLISH, FRENCH, place=PLACE), **options)
+    return TransformerMap(
+        part_walks(translator(), ENGLISH, FRENCH, place=PLACE, source_place=READ), **options
+    )
 
 
 def test_it_keeps_both_orders_and_the_walks() -> None:
-    widget, walks = parts(name="parts"), part_walks(translator(), ENGLISH, FRENCH, place=PLACE)
-    assert [*widget.walks] == ["norm", "add", "attention", "cross", "feed-forward"]
+    widget, walks = (
+        parts(name="parts"),
+        part_walks(translator(), ENGLISH, FRENCH, place=PLACE, source_place=READ),
+    )
+    assert [*widget.walks] == [*walks] and {*widget.walks} == {*PARTS}
     for part, kept in widget.walks.items():
         assert kept["steps"] == walks[part].steps and kept["svg"] == walks[part].svg
     assert {*widget.pictures} == {"encoder-decoder pre", "encoder-decoder post"}
@@ -27,6 +33,9 @@ def test_it_keeps_both_orders_and_the_walks() -> None:
     before = widget.png()
     widget.part = "add"
     assert widget.png() != before
+    opened = widget.png()
+    widget.part = "encoder norm"
+    assert widget.png() not in (before, opened)
     widget.norm = "post"
     assert widget.figure_size()[1] > 3 and "walks of norm, add" in repr(widget)
 

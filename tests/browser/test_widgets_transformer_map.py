@@ -12,9 +12,9 @@ from attnbook.walks import part_walks
 from attnbook.web import TransformerMap
 from tests.browser.widget_pages import copied, everywhere, settle, violations, widget, written
 from tests.helpers.walks import drawn
-from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, translator
+from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, READ, translator
 
-WALKS = part_walks(translator(), ENGLISH, FRENCH, place=PLACE)
+WALKS = part_walks(translator(), ENGLISH, FRENCH, place=PLACE, source_place=READ)
 
 
 @pytest.fixture(scope="module")
@@ -51,24 +51,42 @@ def test_a_pressed_part_opens_its_walk(
     assert written(walk, "sum") == shown("add", "sum")
     getattr(places.nth(4), press)()  # the same part again closes it
     assert opened(page).count() == 0
-    getattr(places.nth(0), press)()  # the encoder's: the walk's words are the decoder's
-    assert opened(page).count() == 0
+    getattr(places.nth(0), press)()  # the encoder's
+    assert walk.get_attribute("aria-label") == "Add in the encoder"
+    for _ in range(2):
+        walk.get_by_role("button", name="Next", exact=True).click()
+    assert written(walk, "sum") == shown("encoder add", "sum") != shown("add", "sum")
+
+
+def test_a_query_opens_the_attention_that_it_enters(
+    page_factory: Callable[..., Page], path: Path
+) -> None:
+    page = page_factory(path)
+    queries = widget(page, 0).locator(".attn-towers [data-part=port]")
+    names = ["Self-attention in the encoder", "Self-attention", "Cross-attention"]
+    assert queries.count() == len(names)
+    for n, name in enumerate(names):
+        queries.nth(n).click()
+        assert opened(page).get_attribute("aria-label") == name
 
 
 @everywhere
 def test_by_keyboard(page_factory: Callable[..., Page], path: Path, where: dict[str, Any]) -> None:
     page = page_factory(path, **where)
     board = widget(page, 0)
-    names = {"norm": ("norm", "measured"), "feed-forward": ("feed-forward", "before")}
-    for label, (part, name) in names.items():
+    names = [("norm", "measured"), ("feed-forward", "before"), ("encoder norm", "measured")]
+    for part, name in names:
+        own = part.removeprefix("encoder ")
+        label = own if part == own else f"{own}, encoder"
         board.get_by_role("button", name=label, exact=True).focus()
-        page.keyboard.press("Enter" if part == "norm" else "Space")
+        page.keyboard.press("Enter" if own == "norm" else "Space")
         walk = opened(page)
-        assert walk.get_attribute("aria-label") == label.capitalize()
+        said = own.capitalize() + " in the encoder" * (part != own)
+        assert walk.get_attribute("aria-label") == said
         walk.get_by_role("button", name="Next", exact=True).press("Enter")
         assert written(walk, name) == shown(part, name)
         pressed = board.locator(".attn-towers [aria-pressed=true]")
-        assert pressed.evaluate_all("(all) => all.map((e) => e.dataset.part)") == [part]
+        assert pressed.evaluate_all("(all) => all.map((e) => e.dataset.opens)") == [part]
 
 
 def test_a_part_that_a_shape_lacks_is_not_open(
@@ -107,6 +125,7 @@ def test_the_switch_changes_the_shape(
 ) -> None:
     page = page_factory(path, **where)
     board = widget(page, 1)
+    walk = board.locator(".attn-walked .attn-drawing")
     counts = {"encoder-decoder": (5, 1), "decoder alone": (2, 0), "encoder alone": (2, 0)}
     for name, (sums, cross) in counts.items():
         board.get_by_role("button", name=name).press("Enter")
@@ -116,12 +135,14 @@ def test_the_switch_changes_the_shape(
         assert found == [sums, cross, name != "encoder alone"]
         assert board.get_by_role("button", name=name).get_attribute("aria-pressed") == "true"
     assert "as BERT does" in (board.locator(".attn-rule").text_content() or "")
-    assert board.locator(".attn-towers [role=button]").count() == 0  # no walk has its words
+    assert board.locator(".attn-towers [role=button]").count() == 4
+    board.get_by_role("button", name="norm, encoder").press("Enter")
+    settle(page, 2)
+    assert walk.get_attribute("aria-label") == "Norm in the encoder"
     board.get_by_role("button", name="decoder alone").press("Enter")
     settle(page)
     board.get_by_role("button", name="feed-forward", exact=True).press("Enter")
     settle(page, 2)
-    walk = board.locator(".attn-walked .attn-drawing")
     walk.get_by_role("button", name="Next", exact=True).press("Enter")
     assert written(walk, "before") == shown("feed-forward", "before")
     assert copied(board) == "#w.shapes=part:5;shape:1"

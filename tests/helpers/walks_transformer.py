@@ -15,6 +15,7 @@ SOURCE = Vocabulary(["one", "two", "three", "four", "five", "six"])
 TARGET = Vocabulary(["un", "deux", "trois", "quatre", "cinq", "sept", "huit", "neuf"])
 CONFIG = TransformerConfig(d_model=20, n_heads=2, d_ff=14, n_layers=3)
 ENGLISH, FRENCH, PLACE, LAYER, HEAD = "six two four five", "huit deux sept", 2, 1, 1
+READ = 3  # the place of an English word
 
 
 @torch.no_grad()
@@ -56,15 +57,43 @@ def normed(norm: Any, x: Tensor) -> Tensor:
     return (x - x.mean(-1, keepdim=True)) / deviation.sqrt() * norm.weight + norm.bias
 
 
+def start(stack: Any, ids: list[int]) -> tuple[Tensor, Tensor]:
+    """Each token's embedding, and what its place adds."""
+    i, k = torch.arange(len(ids))[:, None], torch.arange(0, 20, 2)
+    angles = i / 10000 ** (k / 20)
+    position = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    return 20**0.5 * stack.embedding.weight[ids], position
+
+
+def fed(feed_forward: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The hidden numbers of a feed-forward network, and what it gives."""
+    hidden = (x @ feed_forward.up.weight.T + feed_forward.up.bias).relu()
+    return hidden, hidden @ feed_forward.down.weight.T + feed_forward.down.bias
+
+
+def encoder_by_hand(model: Transformer) -> dict[str, Tensor]:
+    """The vectors at the place READ in the encoder's block LAYER, from the parameters alone."""
+    stack: Any = model.encoder.stack
+    x = torch.add(*start(stack, SOURCE.encode(ENGLISH.split())))
+    found, every = {}, torch.ones(len(x), len(x)) > 0
+    for n, block in enumerate(stack.blocks):
+        z = normed(block.attention_norm, x)
+        own = attends(block.attention, z, z, every)
+        total = x + own["out"]
+        hidden, given = fed(block.feed_forward, normed(block.feed_forward_norm, total))
+        if n == LAYER:
+            found = {"before": x, "norm": z, "own-out": own["out"], "own-sum": total}
+            found |= {"hidden": hidden, "fed": given}
+        x = total + given
+    return {name: table[READ] for name, table in found.items()}
+
+
 def by_hand(model: Transformer) -> dict[str, Tensor]:
     """The vectors at the place, from the parameters alone; the scores of an attention in a row."""
     ids = [TARGET.bos, *TARGET.encode(FRENCH.split())]
     memory = model.encoder(torch.tensor([SOURCE.encode(ENGLISH.split())]))[0]
     stack: Any = model.decoder.stack
-    token = 20**0.5 * stack.embedding.weight[ids]
-    i, k = torch.arange(len(ids))[:, None], torch.arange(0, 20, 2)
-    angles = i / 10000 ** (k / 20)
-    position = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    token, position = start(stack, ids)
     x = token + position
     found = {"token": token, "position": position, "state": x}
     states, seen = [], torch.ones(len(ids), len(ids)).tril() > 0
@@ -76,14 +105,13 @@ def by_hand(model: Transformer) -> dict[str, Tensor]:
         every = torch.ones(len(ids), len(memory)) > 0
         cross = attends(block.cross, normed(block.cross_norm, x), memory, every)
         x = x + cross["out"]
-        two, f = x, block.feed_forward
-        hidden = (normed(block.feed_forward_norm, x) @ f.up.weight.T + f.up.bias).relu()
-        fed = hidden @ f.down.weight.T + f.down.bias
-        x = x + fed
+        two = x
+        hidden, given = fed(block.feed_forward, normed(block.feed_forward_norm, x))
+        x = x + given
         states.append(x[PLACE])
         if n == LAYER:
             found |= {"before": kept, "own-sum": one, "cross-sum": two}
-            found |= {"hidden": hidden, "fed": fed, "after": x}
+            found |= {"hidden": hidden, "fed": given, "after": x}
             for kind, parts in (("own", own), ("cross", cross)):
                 found |= {f"{kind}-{name}": table for name, table in parts.items()}
     last = normed(stack.norm, x)

@@ -1,4 +1,4 @@
-"""Small walks through the parts of a decoder's block: norm, attention, sum, network."""
+"""Small walks through the parts of a block: norm, attention, sum, network."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from attnbook.model.recording import Calls, calls
 from attnbook.model.transformer import Transformer
 from attnbook.show.drawing import SMALL, Part, arrow, cells, grid, row, space, text
 from attnbook.walks._pieces import written_sum
-from attnbook.walks._recorded import Head, attended
+from attnbook.walks._recorded import Head, Position, attended
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step
 
@@ -20,20 +20,22 @@ SHOWN = 5  # numbers of a vector
 
 
 def part_walks(
-    model: Transformer, source: str, target: str, *, place: int, layer: int = 0
+    model: Transformer, source: str, target: str, *, place: int, source_place: int, layer: int = 0
 ) -> dict[str, Drawing]:
-    """What each part of a decoder's block makes of one token, with the model's own numbers.
+    """What each part of a block makes of one token, in decoder and encoder, with a model's numbers.
 
     Args:
         model: with "pre" norms.
         source: a sentence of at most six words.
         target: its translation, or the start of it, at most five words.
-        place: the position that is shown: 0 is the start token, 1 the first word, and so on.
-        layer: index of the block.
+        place: the decoder's position: 0 is the start token, 1 the first word, and so on.
+        source_place: the encoder's position: 0 is the first word, and so on.
+        layer: index of the block, in the decoder and in the encoder.
 
     Returns:
         Walks by the names of `attnbook.show.transformer`: "norm", "add", "attention", "cross",
-        "feed-forward"; norm and add are those of self-attention, the attentions show head 1.
+        "feed-forward", and after them "encoder norm" and so on, without "cross". Norm and add are
+        those of self-attention, the attentions show head 1.
 
     Raises:
         ValueError: if the model has other norms, or there is no such place or layer.
@@ -45,28 +47,36 @@ def part_walks(
     if config.norm != "pre":
         raise ValueError(f"model must have norm 'pre', got {config.norm!r}")
     english, ids = source.split(), [vocab.bos, *vocab.encode(target.split())]
-    check_whole(0, place=place, layer=layer)
+    check_whole(0, place=place, source_place=source_place, layer=layer)
     check_range(1, 6, source=len(english), target=len(ids) - 1)
     check_range(0, len(ids) - 1, place=place)
+    check_range(0, len(english) - 1, source_place=source_place)
     check_range(0, config.n_layers - 1, layer=layer)
     with evaluating(model), calls(model) as seen:
         model(torch.tensor([model.encoder.vocab.encode(english)]), torch.tensor([ids]))
-    block, said = f"decoder.stack.blocks.{layer}", [spelled(vocab, i) for i in ids]
+    german = [spelled(vocab, i) for i in ids]
+    decoder = model.decoder.stack.blocks[layer], f"decoder.stack.blocks.{layer}."
+    encoder = model.encoder.stack.blocks[layer], f"encoder.stack.blocks.{layer}."
+    walks = _block(*decoder, Position(seen, place), german, "German")
+    cross = _attention(seen, f"{decoder[1]}cross", place, english, german[place], "English")
+    reads = _block(*encoder, Position(seen, source_place), english, "English")
+    read = {f"encoder {part}": walk for part, walk in reads.items()}
+    return {**walks, "cross": cross, **read}
 
-    def gave(path: str) -> Tensor:
-        return seen[f"{block}.{path}"][1][0, place]
 
-    def got(path: str) -> Tensor:
-        return seen[f"{block}.{path}"][0][0][0, place]
-
-    norm = model.decoder.stack.blocks[layer].attention_norm
-    fed = gave("feed_forward.up"), got("feed_forward.down"), gave("feed_forward")
+def _block(
+    block: Any, path: str, at: Position, words: list[str], language: str
+) -> dict[str, Drawing]:
+    """The walks of a block's own parts: those that an encoder has, too."""
+    x, normed = at.got(f"{path}attention_norm"), at.gave(f"{path}attention_norm")
+    feed = f"{path}feed_forward"
+    fed = at.gave(f"{feed}.up"), at.got(f"{feed}.down"), at.gave(feed)
+    word, attention = words[at.place], f"{path}attention"
     return {
-        "norm": _norm(got("attention_norm"), gave("attention_norm"), norm),
-        "add": _add(got("attention_norm"), gave("attention.out"), said[place]),
-        "attention": _attention(seen, f"{block}.attention", place, said, said[place]),
-        "cross": _attention(seen, f"{block}.cross", place, english, said[place]),
-        "feed-forward": _network(gave("feed_forward_norm"), *fed),
+        "norm": _norm(x, normed, block.attention_norm),
+        "add": _add(x, at.gave(f"{attention}.out"), word),
+        "attention": _attention(at.seen, attention, at.place, words, word, language),
+        "feed-forward": _network(at.gave(f"{feed}_norm"), *fed),
     }
 
 
@@ -137,7 +147,9 @@ def _add(x: Tensor, update: Tensor, word: str) -> Drawing:
     return _walk(rows, ["update sum"], steps, alt)
 
 
-def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) -> Drawing:
+def _attention(
+    seen: Calls, path: str, place: int, words: list[str], asks: str, language: str
+) -> Drawing:
     head = attended(seen, path, place)
     high = float(head.scores[head.scores.isfinite()].abs().max())
 
@@ -162,16 +174,18 @@ def _attention(seen: Calls, path: str, place: int, words: list[str], asks: str) 
         arrow("query", "words", "query"),
         arrow("values", "mixed", "value", weights=head.weights),
         alt="A query, words with their scores and weights, their values, and the weighted sum.",
-        steps=_attending(head, words, asks, cross=path.endswith("cross")),
+        steps=_attending(head, words, asks, language, cross=path.endswith("cross")),
     )
 
 
-def _attending(head: Head, words: list[str], asks: str, *, cross: bool) -> list[Step]:
+def _attending(
+    head: Head, words: list[str], asks: str, language: str, *, cross: bool
+) -> list[Step]:
     best = int(head.weights.argmax())
     return [
         Step(
-            f"“{asks}” asks with a [query](query); the [{'English' if cross else 'German'}"
-            " words](words) answer with their keys. Head 1 of several:",
+            f"“{asks}” asks with a [query](query); the [{language} words](words) answer with their"
+            " keys. Head 1 of several:",
             "query words",
         ),
         Step(

@@ -1,7 +1,17 @@
 // The drawing of a Transformer as a group of buttons: one for each part that can be pressed.
 import { h } from "../shared/ui.js";
 
-const OPENS = { port: "attention", keys: "attention", rope: "positions" }; // what belongs to another part
+const SMALL = ["port", "keys", "rope"]; // what belongs to another part
+
+// The part that a press opens: queries, keys and values belong to the attention that is drawn after them.
+function opens(part) {
+  const own = part.dataset.part;
+  if (!SMALL.includes(own)) return own;
+  if (own === "rope") return "positions";
+  let next = part;
+  while (next && !["attention", "cross"].includes(next.dataset.part)) next = next.nextElementSibling;
+  return next?.dataset.part ?? "attention";
+}
 
 // Whether a part is one of the encoder, which is drawn before its end H, and the decoder after it.
 export const reads = (part) => {
@@ -9,18 +19,21 @@ export const reads = (part) => {
   return Boolean(end && part.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING);
 };
 
-export function makeMap(svg, names, press, closed = () => false) {
+export function makeMap(svg, names, press, nameOf = (name) => name) {
   const parsed = new DOMParser().parseFromString(svg, "image/svg+xml");
   const node = document.importNode(parsed.documentElement, true), seen = new Set();
   node.setAttribute("role", "group");
   for (const part of node.querySelectorAll("[data-part]")) {
-    const own = part.dataset.part, name = OPENS[own] ?? own;
-    if (!names.includes(name) || !part.querySelector("rect") || closed(part)) continue;
+    const name = nameOf(opens(part), part), small = SMALL.includes(part.dataset.part);
+    if (!names.includes(name) || !part.querySelector("rect")) continue;
     part.classList.add("attn-press");
     part.addEventListener("click", () => press(name));
-    if (name !== own || seen.has(name)) continue; // opens the same: the keys need one place only
+    if (small) continue;
+    part.dataset.opens = name;
+    if (seen.has(name)) continue; // opens the same: the keys need one place only
     seen.add(name);
     for (const [key, value] of [["role", "button"], ["tabindex", 0]]) part.setAttribute(key, value);
+    if (name.startsWith("encoder ")) part.setAttribute("aria-label", `${part.textContent.trim()}, encoder`);
     part.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
@@ -32,7 +45,7 @@ export function makeMap(svg, names, press, closed = () => false) {
 
 export function mark(map, part, away) {
   for (const node of map.querySelectorAll(".attn-press")) {
-    const is = node.dataset.part === part;
+    const is = node.dataset.opens === part;
     node.classList.toggle(away ? "attn-away" : "attn-open", is);
     if (node.hasAttribute("role")) node.setAttribute("aria-pressed", String(is));
   }

@@ -1,14 +1,16 @@
 // TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses. A
-// part of the decoder that is pressed opens a small walk with a model's numbers.
+// part that is pressed opens a small walk with a model's numbers.
 import DRAWING from "../drawing/widget.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark, reads } from "./map.js";
 
 const ORDERS = [["pre", "pre-norm"], ["post", "post-norm"]];
 const SHAPES = { "encoder-decoder": "encoder-decoder", decoder: "decoder alone", encoder: "encoder alone" };
-const SAID = {
+const PARTS = {
   add: "Add", norm: "Norm", attention: "Self-attention", cross: "Cross-attention", "feed-forward": "Feed-forward",
 };
+const read = Object.entries(PARTS).map(([part, said]) => [`encoder ${part}`, `${said} in the encoder`]);
+const SAID = { ...PARTS, ...Object.fromEntries(read) };
 const SHAPED = {
   "encoder-decoder": "An encoder-decoder reads one text and writes another. ",
   decoder: "A decoder alone has no cross-attention. A word sees those before it: it writes, as GPT does. ",
@@ -16,7 +18,7 @@ const SHAPED = {
 };
 const RULE = {
   pre: "Pre-norm, x + layer(norm(x)): the line past a layer meets no norm. "
-    + "Press a part of a decoder: it opens with one word's numbers.",
+    + "Press a part: it opens with one word's numbers.",
   post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. "
     + "(The numbers are those of a pre-norm model.)",
 };
@@ -37,12 +39,13 @@ function makeWalk(walk, el) {
 }
 
 const namesOf = (model) => Object.keys(SAID).filter((part) => part in model.get("walks"));
+const nameOf = (name, part) => (reads(part) ? `encoder ${name}` : name);
 const keyOf = (model) => `${model.get("shape")} ${model.get("norm")}`;
 
 // ---- elements
 function build(model, { bar }, choose) {
   const names = namesOf(model), panel = h("div", { className: "attn-walked" }), shapes = model.get("shapes");
-  const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose, reads)]);
+  const drawn = Object.entries(model.get("pictures")).map(([key, svg]) => [key, makeMap(svg, names, choose, nameOf)]);
   const maps = Object.fromEntries(drawn);
   const option = (trait, value, text) => [text, () => model.get(trait) === value, () => put(model, { [trait]: value })];
   const switches = [makeSwitch("Where the norm stands", ORDERS.map(([norm, text]) => option("norm", norm, text)))];
@@ -64,7 +67,7 @@ function linkedState(model, el) {
 function draw(model, parts) {
   const norm = model.get("norm"), map = parts.maps[keyOf(model)];
   const chosen = model.get("part"); // a shape may lack it
-  const part = map.querySelector(`.attn-press[data-part="${chosen}"]`) ? chosen : "";
+  const part = map.querySelector(`[data-opens="${chosen}"]`) ? chosen : "";
   const walk = model.get("walks")[part];
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];

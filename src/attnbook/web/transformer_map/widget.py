@@ -17,12 +17,11 @@ from attnbook.web.drawing.widget import Drawing
 from attnbook.web.transformer_map.pictures import drawn, size
 
 PARTS = ("add", "norm", "attention", "cross", "feed-forward")
+PARTS += ("encoder add", "encoder norm", "encoder attention", "encoder feed-forward")
 
 
 class TransformerMap(Widget):
-    """The drawing of `attnbook.show.transformer`: press a part of the decoder, and its walk opens.
-
-    An encoder's parts open nothing, as the walks have a decoder's words.
+    """The drawing of `attnbook.show.transformer`: press a part, and its walk opens.
 
     A switch moves the norms: before each layer ("pre"), or after each sum ("post"). Another one
     chooses the shape, where there are several.
@@ -111,5 +110,5 @@ class TransformerMap(Widget):
         return size(Look(self.norm), self.shape, self.title)
 
     def draw(self, figure: Figure) -> None:
-        part = (self.part,) if self.part else ()
+        part = (self.part.removeprefix("encoder "),) if self.part else ()
         Picture(transformer(self.norm, part, shape=self.shape)).draw(figure.subplots(), ROLES, INK)
