@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from jupyter_server.services.contents.filemanager import FileContentsManager
 
 from attnbook.files import ABANDONED, atomic
 from tools.notebooks import ROOT
@@ -78,6 +79,14 @@ def test_what_a_killed_writer_left_is_removed_a_day_later(tmp_path: Path) -> Non
         assert [path.exists() for path in lefts] == 2 * [stays] and mine.exists()
 
 
+def test_jupyter_lists_no_file_that_is_being_written(tmp_path: Path) -> None:
+    """Its list of a folder answers 404 if a file that it shows goes meanwhile."""
+    with atomic(tmp_path / "a.ipynb") as partial:
+        partial.write_text("{}")
+        listed = FileContentsManager(root_dir=str(tmp_path)).get("")["content"]
+    assert listed == [] and partial.parent == tmp_path
+
+
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is opened and put on the disk, and what is renamed, in order."""
@@ -86,7 +95,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def note_open(path, *how):
         place = really["open"](path, *how)
-        opened[place] = Path(path).name.split(".")[0]
+        opened[place] = Path(path).name.removeprefix(".").split(".")[0]
         return place
 
     def note_sync(place):

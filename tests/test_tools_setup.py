@@ -204,6 +204,7 @@ def test_pages_meet_other_browsers_in_test_all_alone(stage, setting):
 
 
 def test_the_suite_runs_with_an_instruction_set(monkeypatch):
+    monkeypatch.delenv("ATTNBOOK_KIND", raising=False)
     assert suite.instructions() == {}
     monkeypatch.setenv("ATTNBOOK_KIND", "default")
     asks = "import torch; print(torch.backends.cpu.get_cpu_capability())"

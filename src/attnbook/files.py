@@ -30,7 +30,8 @@ def atomic(path: str | Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):  # another writer removed it first
             if time.time() - left.stat().st_mtime > ABANDONED:
                 _remove(left)
-    partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+    # Hidden: JupyterLab's list of a folder fails on a file that goes while the list is made.
+    partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     try:
         yield partial
         for folder, _, files in os.walk(partial):
