@@ -95,12 +95,12 @@ export function makeBars(take) {
     });
     const rest = Math.max(0, rows.reduce((sum, { p }) => sum - p, 1)), kept = Math.max(0, left - rows.length);
     others.children[0].textContent = `${grouped(size - rows.length)} others`;
-    others.children[1].textContent = kept === size - rows.length ? "" : `${grouped(kept)} of them left`;
+    others.children[1].textContent = kept === size - rows.length ? "" : `${grouped(kept)} of them kept`;
     others.children[2].textContent = share(rest);
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     const cut = `${grouped(size - left)} of ${grouped(size)} tokens; `
-      + `their probability goes to the ${grouped(left)} left (light).`;
+      + `their probability goes to the ${grouped(left)} that are kept (the light ends of the bars).`;
     scale.textContent = `A full bar is ${full}.` + (left < size ? ` Cut: ${cut}` : "");
   }
   return { node, draw };
