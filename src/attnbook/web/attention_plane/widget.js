@@ -61,7 +61,7 @@ class AttentionPlane {
     this.outLegend = h("span", {});
     const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
       " (circle); dim: the other queries. On the query's line lies a key's ", role("weight", "shadow"),
-      ": the longer, the larger the product; on the side away from the query it is negative."), this.product, this.scores.node];
+      ": the longer, the larger the product; on the other side it is negative."), this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",
       role("state", "output"), this.second ? ": the thick pieces, head to tail." : "."), this.out.node];
     const sides = (plane, ...parts) => h("div", { className: "attn-qkv-sides" }, plane.node, h("div", {}, ...parts));
