@@ -157,6 +157,8 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     expect(view.locator(".attn-beyond")).to_contain_text("Load the model, go back,")
     loaded(view)
     expect(view.locator(".attn-beyond")).to_be_hidden()
+    text = view.locator(".attn-text")
+    text.evaluate("(text) => Object.assign(text.style, { width: '8rem', maxHeight: '3rem' })")
     view.get_by_role("button", name="Write", exact=True).click()
     count = page.locator(".attn-text .attn-tok:not(.attn-next)").count
     page.wait_for_function(WRITTEN, arg=41)
@@ -165,6 +167,9 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     before = count()
     page.wait_for_timeout(200)  # time itself: what would be written in it
     assert count() == before  # it has stopped
+    assert text.evaluate(
+        "(e) => e.scrollTop > 0 && e.scrollHeight - e.clientHeight - e.scrollTop < 2"
+    )
 
 
 @torch.no_grad()

@@ -195,7 +195,7 @@ def test_words_and_range_are_the_chapters(
     head = " ".join((loud.locator(".attn-head").text_content() or "").split())
     assert head == "keyscoreweight ( at divisor 1)"
     caption = loud.locator(".attn-caption").text_content() or ""
-    assert caption.startswith("Entropy by divisor: 0 bits if one takes all, 1.58 (dashed)")
+    assert caption.startswith("Entropy by divisor: 0 bits if one has it all, 1.58 (dashed)")
     assert loud.locator(".attn-ticks span").all_text_contents()[-3:] == ["10", "20", "50"]
     assert loud.get_by_role("button", name="Greedy").count() == 0
     assert loud.get_by_role("combobox", name="d_k").input_value() == "64"

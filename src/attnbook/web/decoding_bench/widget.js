@@ -178,6 +178,7 @@ class DecodingBench {
     this.panel.replaceChildren(...(this.view ? [] : this.panelLines()));
     if (this.view && writer.busy) this.inParts();
     else this.drawParts();
+    if (writer.busy) this.text.node.scrollTop = this.text.node.scrollHeight; // a long text shows its end
     this.own?.draw(writer.busy);
     this.other?.draw();
     writer.goOn();

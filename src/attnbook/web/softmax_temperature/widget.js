@@ -92,7 +92,7 @@ class SoftmaxTemperature {
         h("label", { className: "attn-field" }, h("span", {}, words.warmth), this.number),
         ...(this.greedy ? [this.cool] : [])),
       h("p", { className: "attn-caption", "aria-hidden": "true" }, `Entropy by ${words.warmth}: `
-        + `0 bits if one takes all, ${format(most, 2)} (dashed) if all ${grouped(total)} are equal`),
+        + `0 bits if one has it all, ${format(most, 2)} (dashed) if all ${grouped(total)} are equal`),
       this.curve.node, this.slider, this.curve.ticks, this.readout,
       h("div", { className: `attn-head${dragged}`, "aria-hidden": "true" }, h("span", {}, words.bar),
         h("span", {}, words.score), h("span", {}, `${words.share} (`, h("i"), ` at ${words.warmth} 1)`)),
