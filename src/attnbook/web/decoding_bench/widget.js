@@ -178,9 +178,9 @@ class DecodingBench {
     this.panel.replaceChildren(...(this.view ? [] : this.panelLines()));
     if (this.view && writer.busy) this.inParts();
     else this.drawParts();
-    if (writer.busy) this.text.node.scrollTop = this.text.node.scrollHeight; // a long text shows its end
     this.own?.draw(writer.busy);
     this.other?.draw();
+    if (writer.busy) this.text.node.scrollTop = this.text.node.scrollHeight; // last, as it lays out the page
     writer.goOn();
   }
   viewOf(place) {

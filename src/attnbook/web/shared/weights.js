@@ -2,9 +2,6 @@
 import { button } from "./ui.js";
 
 const PATIENCE = 4000; // ms until a kernel is missed
-const NEAR = 300; // pixels from the window
-
-const within = ({ top, bottom }) => bottom > -NEAR && top < innerHeight + NEAR;
 
 // Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
 // the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
@@ -54,12 +51,10 @@ export function fetchWeights({ model, root, status, names, begin = () => {}, tak
     }
   }
   const near = (entries) => entries.some((entry) => entry.isIntersecting) && wake(), online = () => begun && wake();
-  const seen = new IntersectionObserver(near, { rootMargin: `${NEAR}px` });
+  const seen = new IntersectionObserver(near, { rootMargin: "300px" });
   seen.observe(root);
-  queueMicrotask(() => within(root.getBoundingClientRect()) && wake()); // not a frame later, as the observer
   addEventListener("online", online);
   return () => {
-    asking = true; // so that nothing wakes it any more
     seen.disconnect();
     removeEventListener("online", online);
     quiet();

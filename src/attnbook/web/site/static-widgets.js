@@ -6,7 +6,6 @@
 import { load as fetchScript, offer } from "./late-scripts.js";
 
 const KIND = "application/vnd.jupyter.widget-";
-const NEAR = 400; // pixels from the window
 
 const bytes = (text) => {
   if (Uint8Array.fromBase64) return new DataView(Uint8Array.fromBase64(text).buffer); // ten times as fast
@@ -101,8 +100,8 @@ for (const name of Object.keys(globalThis.attnbookWidgets ?? {})) definition(nam
 
 let records; // stand before the first view
 const recordOf = (id) =>
-  (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`)?.textContent ?? "{}")
-    .state ?? {})[id];
+  (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`).textContent)
+    .state)[id];
 const models = new Map(); // views of one model move together
 function modelOf(id, widget) {
   if (!models.has(id)) {
@@ -134,15 +133,14 @@ function apology(host, error) {
   return [note, ...spare.childNodes];
 }
 
-const idOf = (host) => JSON.parse(host.querySelector(`script[type="${KIND}view+json"]`).textContent).model_id;
-
 async function show(host, instead = []) {
   const el = document.createElement("div");
   el.className = "attnbook-widget";
   el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
   const clear = () => instead.forEach((node) => node.remove());
   try {
-    const id = idOf(host);
+    const view = host.querySelector(`script[type="${KIND}view+json"]`);
+    const { model_id: id } = JSON.parse(view.textContent);
     if (!recordOf(id)) throw new Error("its stored state is not on this page");
     const widget = await definition(host.dataset.widget);
     const model = await modelOf(id, widget);
@@ -169,18 +167,9 @@ globalThis.attnbookDraw = () => {
   const host = document.currentScript.parentElement;
   const pause = () => new Promise((done) => setTimeout(done));
   const draw = () => (last = last.then(() => show(host)).then(() => whole).then(pause));
-  if (hurry(host) || !("late" in host.dataset)) draw();
-  else whole.then(() => wanted(host)).then(draw);
+  if ("late" in host.dataset) whole.then(() => wanted(host)).then(draw);
+  else draw();
 };
-
-// What the first view will ask for is fetched while it is drawn, if the reader sees it at once. True if so.
-function hurry(host) {
-  const { state = {}, buffers = [] } = (host === document.querySelector(".widget-view") && recordOf(idOf(host))) || {};
-  const names = [...buffers.map(({ late }) => late), ...[state.weights ?? []].flat()].filter(Boolean);
-  if (!names.length || host.getBoundingClientRect().top > innerHeight + NEAR) return false;
-  for (const name of names) fetchWeights(name).catch(() => {}); // who asks for it again says what is wrong
-  return true;
-}
 
 // A heavy view's numbers are a script of their own. It is fetched when the view is near, or when the reader begins:
 // then all of them are there before they are looked for, linked to or printed.
@@ -192,7 +181,7 @@ const begun = new Promise((done) => {
 function wanted(host) {
   return new Promise((done) => {
     const near = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && done(), {
-      rootMargin: `${NEAR}px 0px`,
+      rootMargin: "400px 0px",
     });
     near.observe(host);
     begun.then(done).then(() => near.disconnect());
