@@ -50,8 +50,8 @@ export function makeLines(take) {
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     list.classList.toggle("attn-some", stored !== null);
-    write(scale, `A full bar is ${full}. The line marks the model's share; the full colour is the share at `
-      + `this temperature${mass < 0.9995 ? " before the cut, the faint end what those left gain by it" : ""}.`
+    write(scale, `A full bar is ${full}. The line marks the model's share; the bar is the share at `
+      + `this temperature${mass < 0.9995 ? " before the cut, its faint end what those left gain by it" : ""}.`
       + (stored ? " ▸: what follows is stored." : ""));
   }
   return { node, draw };

@@ -16,8 +16,8 @@ const FILTERS = ["temperature", "top_k", "top_p", "min_p"];
 const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a method leaves of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
-const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places. The ${keep} likeliest`
-  + " tokens of each have exact numbers; a number that needs others says “about”.";
+const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places. Exact are the `
+  + `numbers of each place's ${keep} likeliest tokens; where it needs less likely ones, a number says “about”.`;
 
 // What the filters leave of a place, and the entropy before and after.
 function leftLine({ count, mass, near, size, bits }) {
