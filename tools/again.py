@@ -1,7 +1,7 @@
 """`make again`: repeat a randomly chosen run of each stored table, and compare.
 
 A table of `book/experiments` is evidence only as long as its script reproduces it. `NAME=norms`
-takes one table; `--seed 3` makes the same choices again.
+tests one table; `--seed 3` repeats the same choices.
 """
 
 import argparse
@@ -17,7 +17,7 @@ SCRIPTS = BOOK / "experiments"
 
 
 def script(name: str) -> ModuleType:
-    """The module `book/experiments/<name>.py`. It, and its processes, may import its neighbours."""
+    """Import `book/experiments/<name>.py`, so that it and its processes can import its siblings."""
     if str(SCRIPTS) not in sys.path:
         sys.path.insert(0, str(SCRIPTS))
     return importlib.import_module(name)

@@ -19,7 +19,7 @@ STEPS = (LockCells, ClearSolutions, ClearHiddenTests, ComputeChecksums)
 
 
 def sources(folder: pathlib.Path = SOLUTIONS) -> list[pathlib.Path]:
-    """The notebooks of solutions; none where `make course` has moved them."""
+    """The notebooks of solutions; none if `make course` has moved them."""
     return sorted(folder.glob("a*.ipynb"))
 
 

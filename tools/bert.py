@@ -1,6 +1,6 @@
 """Pretrain the book's own BERT, and store it in 8 bits: `make bert`.
 
-It reads presidents' speeches on one core for about half an hour. An interrupted run
+It trains on presidents' speeches, on one core, for about half an hour. An interrupted run
 resumes. The metadata of `src/attnbook/weights/bert.safetensors` hold its settings and scores.
 """
 
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def about(command: str, seed: int, clock: Clock, losses: list[float]) -> dict[str, Any]:
-    """The metadata of a run for the file of weights; losses are means over the clock's interval."""
+    """The metadata of a run for the weights file; losses are means over the clock's interval."""
     every, steps = clock.every, len(losses)
     return {
         "command": command,

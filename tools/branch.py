@@ -1,4 +1,4 @@
-"""Push the notebooks that the built site hands out to a branch: launch buttons open it.
+"""Push the notebooks that the built site offers to a branch, which launch buttons open.
 
 The branch holds one commit: the notebooks at their paths, and a requirements file for Binder, which
 installs the package from the same source as the notebooks' first cells.

@@ -33,7 +33,7 @@ class RunError(Exception):
 def run(path: pathlib.Path) -> tuple[float, float]:
     """Execute a notebook from top to bottom in a fresh kernel and store its outputs.
 
-    A failing cell leaves the stored notebook as it was, and so does an edit made meanwhile.
+    If a cell fails or the notebook is edited meanwhile, the stored notebook is not changed.
 
     Returns:
         Wall seconds and the peak memory of the kernel in MB.
@@ -82,7 +82,7 @@ def execute(nb: NotebookNode, path: pathlib.Path) -> tuple[NotebookNode, float]:
 def lighter(png: str) -> str:
     """A base64 PNG reduced to its best 32 colours, which suffice for charts."""
     picture = Image.open(io.BytesIO(base64.b64decode(png)))
-    if picture.mode == "P":  # it has few colours already
+    if picture.mode == "P":  # already has few colours
         return png
     file = io.BytesIO()
     few = picture.convert("RGB").quantize(32, Image.Quantize.MAXCOVERAGE, kmeans=2)
@@ -125,7 +125,7 @@ def describe(path: pathlib.Path, nb: NotebookNode, index: int, error: Exception)
 
 
 def chosen(chapter: str | None, book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """The notebooks that CHAPTER names: 03, a path, or all if it is empty."""
+    """The notebooks that CHAPTER names: "03", a path, or None for all."""
     if chapter is None:
         return notebooks.executed(book)
     if chapter.endswith(".ipynb"):
@@ -156,7 +156,8 @@ def command_text(new: str | None) -> None:
 def sync(root: pathlib.Path, new: str | None = None) -> None:
     """Synchronise notebooks and texts; the newer side of each pair wins.
 
-    A text without a notebook is left from a renamed or deleted chapter: only `new` becomes one.
+    A text without a notebook is left over from a renamed or deleted chapter; only that of `new`
+    becomes a notebook.
     """
     from jupytext.cli import jupytext
 

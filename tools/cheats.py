@@ -5,14 +5,14 @@
     [[cheat]]
     claim = "C08"
     cheat = "the diagonal"
-    find = "offsets = link_offsets("   # stands exactly once in the chapter's code
+    find = "offsets = link_offsets("   # occurs exactly once in the chapter's code
     replace = "..."
 
 A chapter's cells run one after another. Before a cell that a cheat changes, the process forks: the
-parent goes on as a reader would, the child runs the changed cell and those after it, until an
+parent continues as a reader would, the child runs the changed cell and those after it, until an
 assert fails in a cell with the claim's id. Cells of other claims run without their asserts. If
 there is another error or none, the cheat was not detected. (`fork` does not exist on Windows and
-does not work with GPUs: everything runs on the CPU.)
+does not work with GPUs, so everything runs on the CPU.)
 """
 
 import argparse
@@ -80,7 +80,7 @@ class Without(ast.NodeTransformer):
 
 
 def attempt(shell, cells: list[NotebookNode], first: int, cheat: dict[str, str]) -> str:
-    """Run a cheat from the cell that it changes: which assert detects it, or what is wrong."""
+    """Run a cheat from the cell that it changes; returns which assert fails, or what is wrong."""
     bearing = cells_of(cheat["claim"], cells)
     for i in range(first, bearing[-1] + 1):
         source = cells[i].source
@@ -112,7 +112,7 @@ def split(task) -> str:
     """The text that a function returns in a fork of this process, which then ends."""
     reading, writing = os.pipe()
     if not (child := os.fork()):
-        signal.alarm(PATIENCE)  # ends the child, which then has returned nothing
+        signal.alarm(PATIENCE)  # ends the child, which then returns nothing
         try:
             said = task()
         except BaseException as error:
@@ -120,7 +120,7 @@ def split(task) -> str:
         os.write(writing, said.encode()[:4096])
         os._exit(0)
     os.close(writing)
-    left = signal.alarm(0)  # pause its own alarm while it waits
+    left = signal.alarm(0)  # pause this process's own alarm meanwhile
     with os.fdopen(reading, "rb") as pipe:
         said = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)

@@ -1,4 +1,4 @@
-"""What every notebook of the book promises. Each check returns one line for each problem."""
+"""Checks of what every notebook of the book promises; each returns one line per problem."""
 
 import ast
 import pathlib
@@ -15,11 +15,11 @@ from tools.notebooks import BOOK, HIDES, ROOT, STILL, SVG, VIEW, asserts, code_c
 
 LARGEST = 600_000  # bytes
 PROSE = 7  # words for each line of code that is not folded
-EXTRAS = {"bertviz": "", "pretrained": "attnbook.weights"}  # and the room that needs one
+EXTRAS = {"bertviz": "", "pretrained": "attnbook.weights"}  # extra: package that needs it, if any
 IGNORED = {"nbval-ignore-output", "nbval-skip"}
-# nbval also obeys such comments; here exemptions are tags, which `judged` reads.
+# nbval also obeys such comments; here exemptions must be tags, which `judged` reads.
 MARKER = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST_VALIDATE)_\w+)", re.MULTILINE)
-# Memory addresses and paths differ on the next machine.
+# Memory addresses and paths differ on another machine.
 MACHINE = re.compile(
     r"\b0x[0-9a-f]{6,}|(?<![\w.])/(home|root|tmp|usr|Users|work)/|Traceback \(most"
 )
@@ -62,7 +62,7 @@ def first_line(nb: NotebookNode) -> list[str]:
     door = notebooks.load(ROOT / "book" / "_ext" / "attnbook_site" / "door.py")
     lines = [
         door.neutral(extras)
-        for extras in door.PROBE  # `pretrained` may be named without need
+        for extras in door.PROBE  # `pretrained` may be named without being needed
         if {*needs} <= set(re.findall(r"\w+", extras)) <= {"pretrained", *needs}
     ]
     if first in lines:
@@ -72,7 +72,7 @@ def first_line(nb: NotebookNode) -> list[str]:
 
 
 def assignment(nb: NotebookNode) -> list[str]:
-    """An assignment is as a reader first opens it; only checks' outputs are stored."""
+    """An assignment is stored as a reader first opens it, with outputs of its checks only."""
     found = []
     for cell in (cell for cell in nb.cells if cell.cell_type == "code"):
         ran = cell.outputs or cell.execution_count is not None
@@ -99,7 +99,7 @@ def number(nb: NotebookNode, cell: NotebookNode) -> str:
 
 
 def executed(nb: NotebookNode) -> list[str]:
-    """It was run from top to bottom, not edited since, and folds alike on a page and in Jupyter."""
+    """It ran from top to bottom, was not edited since, and folds as its cells' tags say."""
     cells, found = code_cells(nb), []
     if [c.execution_count for c in cells] != list(range(1, len(cells) + 1)):
         found.append("was not executed from top to bottom (counts are not 1..n): make run")
@@ -200,7 +200,7 @@ def pictures(nb: NotebookNode) -> list[str]:
             for each in data
             if CHART in each.get(SVG, "")
             or ({"image/png", SVG} & set(each) and STILL not in each.get(SVG, ""))
-        ]  # a drawing that is still has its own description
+        ]  # a still drawing has its own description
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
         if drawn and not alt.strip():
             found.append(
@@ -227,8 +227,8 @@ def unnamed_images(text: str) -> list[str]:
 def links(path: pathlib.Path, nb: NotebookNode, evidence: NotebookNode) -> list[str]:
     """Each claim's section of the evidence has a label, a link from the story, and one back.
 
-    A section begins with a line `(evidence-c05)=`; one section may bear several labels. Where two
-    chapters show one claim, the label of one goes on: `(evidence-c30-bert)=`.
+    A section begins with a line `(evidence-c05)=`; a section may have several labels. If two
+    chapters show the same claim, one of the labels has a suffix: `(evidence-c30-bert)=`.
     """
     told, shown = prose(nb), prose(evidence)
     claimed = {claim for cell in evidence.cells for claim in cell.metadata.get("claims", [])}

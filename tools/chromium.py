@@ -1,8 +1,8 @@
 """Find Chromium on this machine or get it: Debian's package as root on Debian, else Playwright's.
 
-Its headless shell is taken first, the same engine without a browser's windows and menus: a page
-takes about half of the processor's time there. ATTNBOOK_SHELL=0 leaves it out, and what measures
-pages as readers see them asks for the whole browser.
+Its headless shell is preferred, the same engine without a browser's windows and menus: a page takes
+about half the processor time there. ATTNBOOK_SHELL=0 excludes it, and code that measures pages as
+readers see them asks for the whole browser.
 
 `python -m tools.chromium` prints the path of one, after fetching it if needed.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SHELL = "chromium-headless-shell"  # an older Debian has none
+SHELL = "chromium-headless-shell"  # not in older versions of Debian
 WHOLE = os.environ.get("ATTNBOOK_SHELL") == "0"
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 MISSING = (
@@ -41,7 +41,7 @@ def find(whole: bool = WHOLE) -> str | None:
 
 
 def shells(path: str) -> list[str]:
-    """The headless shells that Playwright has put beside its Chromium."""
+    """The headless shells that Playwright has installed beside its Chromium."""
     folders = [folder for folder in Path(path).parents if folder.name.startswith("chromium-")]
     names = [folder.name.replace("chromium", "chromium_headless_shell", 1) for folder in folders]
     beside = (folder.parent / name for folder, name in zip(folders, names, strict=True))
@@ -49,7 +49,7 @@ def shells(path: str) -> list[str]:
 
 
 def works(path: str | None) -> bool:
-    """Whether a Chromium starts: some systems have a stub that only tells what to install."""
+    """Whether a browser starts: some systems have a stub that only says what to install."""
     if not path:
         return False
     try:
@@ -59,12 +59,12 @@ def works(path: str | None) -> bool:
 
 
 def install(*packages: str, playwrights: str = "chromium") -> None:
-    """Fetch a browser: the first of Debian's packages that there is, elsewhere Playwright's."""
+    """Install a browser: the first of Debian's packages that exists, elsewhere Playwright's."""
     if debian() and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for package in packages:
-            # A font is needed: without one a page has no text to measure or to click.
+            # Without a font, a page has no text to measure or to click.
             command = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends"]
             command += [package, "fonts-liberation"]
             done = subprocess.run(command, check=False, stdout=sys.stderr, env=environment)
@@ -76,7 +76,7 @@ def install(*packages: str, playwrights: str = "chromium") -> None:
 
 
 def debian() -> bool:
-    """Whether this is Debian itself: Ubuntu's package of that name only installs a snap."""
+    """Whether this is Debian itself: Ubuntu's Chromium package only installs a snap."""
     try:
         return platform.freedesktop_os_release().get("ID") == "debian"
     except OSError:
@@ -84,7 +84,7 @@ def debian() -> bool:
 
 
 def ensure(whole: bool = WHOLE) -> str:
-    """The path of a Chromium, fetched if needed; `whole`: no headless shell."""
+    """The path of a Chromium, installed if needed; `whole`: no headless shell."""
     if not find(whole):
         install(*([] if whole else [SHELL]), "chromium")
     return find(whole) or sys.exit(MISSING)

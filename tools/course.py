@@ -1,8 +1,8 @@
-"""Make a course of a copy of this repository: `python -m tools.course REPO [--keep]`.
+"""Turn a copy of this repository into a course: `python -m tools.course REPO [--keep]`.
 
-Writes the repository's address into _config.yml, makes the students' notebooks of the solutions
-once more, moves solutions and the answers that tests try to a private folder, and prints what is
-left to press. No notebook names an address: those that leave the site get one when it is built.
+Writes the repository's address into _config.yml, makes the students' notebooks from the solutions
+again, moves the solutions and the tests' answers to a private folder, and prints the steps left to
+do. No notebook contains an address: those that leave the site get one when it is built.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def write(config: pathlib.Path, address: str) -> None:
 
 
 def hide(root: pathlib.Path, folder: pathlib.Path) -> list[str]:
-    """Move what is private out of a tree; returns the paths that were moved, which is none later.
+    """Move private files out of a tree; returns the moved paths, none if it was done before.
 
     Raises:
         ValueError: if the folder is inside the tree, or holds other files under these names.
@@ -79,7 +79,7 @@ def hide(root: pathlib.Path, folder: pathlib.Path) -> list[str]:
 
 
 def steps(address: str, folder: pathlib.Path | None) -> str:
-    """What a person has to do, on which page."""
+    """The steps that a person still has to do, with their pages."""
     host, owner, name = address.removeprefix("https://").split("/")
     own = f"{owner}.github.io".lower()
     site = f"https://{own}/" if name.lower() == own else f"https://{own}/{name}/"
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit("say which repository: make course REPO=https://github.com/owner/name")
     folder = pathlib.Path(os.environ.get("BOOK_PRIVATE") or ROOT.parent / f"{ROOT.name}-private")
     if (ROOT / PRIVATE[0]).is_dir():
-        from tools import assignments  # nbgrader, which the site does without
+        from tools import assignments  # needs nbgrader, which the site does not
 
         assignments.main(ROOT / PRIVATE[0])
     try:

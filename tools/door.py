@@ -1,12 +1,12 @@
-"""Open each page as a reader does who has installed nothing: `python -m tools.door [CHAPTER]`.
+"""Open each page like a reader who has installed nothing: `python -m tools.door [CHAPTER]`.
 
 Builds the site, serves it on localhost, downloads each page's notebook by its button and runs them
 one after another in one environment with torch and Jupyter's kernel, for each `--python`. The first
 cells install everything else; each installs the package anew, from the site's wheel, or with
 `--sdist` from the sdist beside it. The environment cannot see this checkout or its packages.
 
-`--like colab` begins with the versions that Colab has, `--like binder` with what the branch of the
-launch buttons asks for. `--open` runs first cells by hand in a browser: `tools.opened`.
+`--like colab` begins with Colab's versions, `--like binder` with the requirements on the branch of
+the launch buttons. `--open` runs the first cells in a browser instead: `tools.opened`.
 """
 
 import argparse
@@ -38,7 +38,7 @@ BUILT = ROOT / ".cache" / "door"
 HTML = BUILT / "_build" / "html"
 BUTTON = r'href="([^"]+{ending})"[^>]*\bdownload-{kind}-button'
 WHEEL = re.compile(r'(?<= @ )[^"]+\.whl')
-# What a notebook of Colab talks with; a change of one of them asks for a new session.
+# Packages that are loaded in a Colab session; replacing one of them requires a new session.
 COLAB = ["ipykernel==6.17.1", "ipython==7.34.0", "ipywidgets==7.7.1", "traitlets==5.7.1"]
 COLAB += ["matplotlib==3.10.0", "numpy==2.0.2", "pillow==11.3.0"]
 STOPPED = (CellExecutionError, CellTimeoutError, DeadKernelError, subprocess.CalledProcessError)
@@ -74,7 +74,7 @@ def build(address: str) -> None:
 
 
 def offered(page: str, kind: str, ending: str) -> str:
-    """The address of what a button of a page downloads."""
+    """The address of the file that a button of a page downloads."""
     with urlopen(page) as answer:
         button = re.search(BUTTON.format(kind=kind, ending=ending), answer.read().decode())
     assert button, f"{page} has no button for {ending}"
@@ -82,7 +82,7 @@ def offered(page: str, kind: str, ending: str) -> str:
 
 
 def download(page: str, sdist: bool = False) -> nbformat.NotebookNode:
-    """The notebook behind the download button of a page; it may install the sdist of the page."""
+    """The notebook that a page's button downloads; with `sdist`, it installs the page's sdist."""
     with urlopen(offered(page, "source", r"\.ipynb")) as answer:
         nb = nbformat.reads(answer.read().decode(), as_version=4)
     if sdist:
@@ -103,7 +103,7 @@ def asked_first(like: str, folder: pathlib.Path) -> list[str]:
 
 
 class Elsewhere:
-    """An environment outside of this checkout, with torch and what opens notebooks."""
+    """An environment outside of this checkout, with torch and a program that opens notebooks."""
 
     def __init__(self, folder: pathlib.Path, python: str = sys.executable, like: str = "plain"):
         self.folder, self.python = folder, str(folder / "venv" / "bin" / "python")
@@ -122,7 +122,7 @@ class Elsewhere:
         kernel.write_text(json.dumps(spec), "utf-8")
 
     def call(self, module: str, *said: str) -> str:
-        """What a module says, which must succeed."""
+        """The output of running a module, which must succeed."""
         command = [self.python, "-m", module, *said]
         done = subprocess.run(
             command, cwd=self.folder, env=self.environment, check=True, stdout=subprocess.PIPE
@@ -134,25 +134,26 @@ class Elsewhere:
         return {each["name"]: each["version"] for each in listed}
 
     def forget(self) -> None:
-        """Take the package away where the environment began without it."""
+        """Uninstall the package if the environment began without it."""
         if "attnbook" not in self.had:
             self.call("pip", "uninstall", "-qq", "--yes", "attnbook")
 
     def changed(self) -> dict[str, str | None]:
-        """What another version has replaced: a kernel that had loaded it must start again."""
+        """Packages whose version has changed: a kernel that had loaded one must restart."""
         now = self.versions()
         return {name: now.get(name) for name, old in self.had.items() if now.get(name) != old}
 
     def run(self, nb: nbformat.NotebookNode) -> tuple[list[str], float]:
-        """Run a notebook; returns the package's file, its origin and torch's version, and the
-        kernel's peak memory in MB.
+        """Run a notebook; returns facts about the package, and the kernel's peak memory in MB.
+
+        The facts are the package's file, its origin and torch's version.
 
         Raises:
             CellExecutionError: if a cell fails.
         """
         self.forget()
         nb.cells.append(nbformat.v4.new_code_cell(ASK))
-        os.environ["JUPYTER_PATH"] = str(self.folder)  # where kernels are looked for
+        os.environ["JUPYTER_PATH"] = str(self.folder)  # where kernels are searched
         place = {"metadata": {"path": str(self.folder)}}
         client = NotebookClient(
             nb, kernel_name="clean", timeout=chapters.CELL_SECONDS, resources=place
@@ -169,7 +170,7 @@ class Elsewhere:
 
 
 def tried(elsewhere: Elsewhere, nb: nbformat.NotebookNode, address: str) -> str:
-    """Run a page's notebook and look at where its package came from; returns what to say."""
+    """Run a page's notebook and check where its package came from; returns a summary."""
     (file, origin, torch), peak = elsewhere.run(nb)
     assert pathlib.Path(file).is_relative_to(elsewhere.folder), f"it imported {file}"
     assert origin.startswith(f"{address}/"), f"it installed {origin}"
@@ -178,9 +179,9 @@ def tried(elsewhere: Elsewhere, nb: nbformat.NotebookNode, address: str) -> str:
 
 
 def visit(python: str, asked: argparse.Namespace, names: list[str], address: str) -> int:
-    """Try pages in a new environment of a Python, and say how each went; returns how many did."""
+    """Try pages in a new environment of a Python and print each result; returns how many passed."""
     pages = [(name, download(f"{address}/book/{name}.html", asked.sdist)) for name in names]
-    # Those that need least first: they must not profit from what others have installed.
+    # Those that need least first: they must not benefit from what others have installed.
     pages.sort(key=lambda each: "attnbook[" in str(each[1].cells))
     went = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
-"""Set up .venv for building (`book`), for everything (`test`), or also for `make mutants`, with the
-pins of requirements.txt.
+"""Set up .venv for building (`book`), for everything (`test`), or also for `make mutants`.
 
-Runs before anything is installed, by any `python3`: standard library only.
+Versions are pinned by requirements.txt. Runs before anything is installed, with any `python3`:
+standard library only.
 """
 
 import os
@@ -38,7 +38,7 @@ def main():
 
 
 def usable():
-    """Whether there is a complete and recent enough environment: a set-up may be interrupted."""
+    """Whether the environment is complete, as a set-up may be interrupted, and recent enough."""
     check = "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)
     try:
         return not subprocess.call([str(PYTHON), "-c", check], stderr=subprocess.DEVNULL)

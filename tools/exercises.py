@@ -1,7 +1,7 @@
 """`make exercises`: run each page and, after it, the code of its exercises' solutions.
 
-No page and no test runs a solution. Here its code runs after the page's, and its output is
-printed, to be compared with the solution's text.
+Neither pages nor tests run solutions. Here a solution's code runs after the page's, and its output
+is printed, to be compared with the solution's text.
 """
 
 import argparse

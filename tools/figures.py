@@ -1,5 +1,6 @@
-"""`make figures`: every drawing and chart of the chapters as SVG, in one archive, for slides and
-papers. Each file is named by its chapter and its place; a page lists them with what one sees."""
+"""`make figures`: pack all drawings and charts of the chapters as SVG, for slides and papers.
+
+Each file is named by its chapter and its number; a page in the archive lists and describes them."""
 
 import argparse
 import pathlib
@@ -13,12 +14,12 @@ from tools.notebooks import ROOT, SVG
 
 OUT = ROOT / "_build" / "figures.zip"
 LICENCE = "From the book Worth Some Attention, CC BY 4.0: say where you have it from."
-MAP = "Map of the chapter"  # stands at the top of each section, and shows where one is
-WHEN = (2026, 1, 1, 0, 0, 0)  # of every file, so that the same figures are the same archive
+MAP = "Map of the chapter"  # at the top of each section, shows the reader's position
+WHEN = (2026, 1, 1, 0, 0, 0)  # time of every file, so that equal figures give equal archives
 
 
 def figures(path: pathlib.Path) -> Iterator[tuple[str, str, str]]:
-    """(name, SVG, what one sees) of each figure that a notebook stores, but for the maps."""
+    """(name, SVG, description) of each figure that a notebook stores, except for the maps."""
     number = 0
     for cell in notebooks.code_cells(notebooks.read(path)):
         alt = cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")
@@ -31,7 +32,7 @@ def figures(path: pathlib.Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _title(svg: str) -> str:
-    """What a drawing says of itself."""
+    """The description that a drawing contains."""
     found = re.search(r"""aria-label=(["'])(.*?)\1|<title>([^<]*)""", svg)
     return unescape(found[2] or found[3] or "") if found else ""
 

@@ -1,5 +1,6 @@
-"""Find an ordinary Firefox on this machine or get it: Debian's package as root on Debian. Elsewhere
-it is Playwright's own.
+"""Find an ordinary Firefox on this machine, or get one.
+
+As root on Debian it gets Debian's package, elsewhere Playwright's own Firefox.
 
 `python -m tools.firefox` prints the path of one, after fetching it if needed.
 """
@@ -13,7 +14,7 @@ import sys
 from tools.chromium import install, works
 
 NAMES = ["firefox-esr", "firefox"]
-OLDEST = 153  # what Playwright asks over WebDriver BiDi, an older one does not know
+OLDEST = 153  # older ones do not know the WebDriver BiDi commands that Playwright sends
 MISSING = (
     "Firefox is needed for these tests and could not be fetched: install it (Debian: apt-get "
     f"install firefox-esr, {OLDEST} or newer), or name one with FIREFOX=/path/to/firefox."
@@ -28,7 +29,7 @@ def find() -> str | None:
 
 
 def drives(path: str | None) -> bool:
-    """Whether a Firefox starts and is new enough: Ubuntu's package of that name is a stub."""
+    """Whether a Firefox starts and is new enough; Ubuntu's package of that name is a stub."""
     if not path or not works(path):
         return False
     told = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
@@ -37,7 +38,7 @@ def drives(path: str | None) -> bool:
 
 
 def playwrights() -> bool:
-    """Whether Playwright's own Firefox is there and starts."""
+    """Whether Playwright's own Firefox is installed and starts."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -45,7 +46,7 @@ def playwrights() -> bool:
 
 
 def ensure() -> str | None:
-    """The path of a Firefox, fetched if needed; None is Playwright's own."""
+    """The path of a Firefox, installed if needed; None means Playwright's own."""
     if not (path := find()) and not playwrights():
         install("firefox-esr", playwrights="firefox")
         path = find()

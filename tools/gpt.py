@@ -1,10 +1,9 @@
 """Pretrain the book's own GPT, and store it in 8 bits: `make gpt`.
 
-It reads presidents' speeches 16 times over: four minutes of a GPU, hours of two cores. An
-interrupted run resumes. The metadata of `src/attnbook/weights/gpt.safetensors` hold its settings,
-its scores, the device, and the texts that it generated during training. Beside it stand a few
-checkpoints of the way there, for the slider of the playground: `gpt_step_100.safetensors` and so
-on.
+It reads presidents' speeches 16 times: four minutes on a GPU, hours on two cores. An interrupted
+run resumes. The metadata of `src/attnbook/weights/gpt.safetensors` hold its settings, its scores,
+the device, and the texts that it generated during training. A few earlier checkpoints are stored
+beside it for the slider of the playground: `gpt_step_100.safetensors` and so on.
 """
 
 import bz2
@@ -57,8 +56,8 @@ CONFIG = replace(
 OPTIMIZER, RATE = Muon(weight_decay=0.4), StableDecay(0.01, STEPS, warmup=100, decay=STEPS // 2)
 PROMPT, WRITTEN = "My fellow citizens,", 60  # tokens
 SAMPLED = (0, 10, 100, 1000, STEPS // 2, STEPS)  # updates after which the model generates
-CHECKPOINTS = (100, 1000, 0)  # the most telling first; as many as fit are stored
-MOST_BYTES = 12_000_000  # of all files, with the trained model's
+CHECKPOINTS = (100, 1000, 0)  # the most informative first; as many as fit are stored
+MOST_BYTES = 12_000_000  # of all files, including the trained model's
 PACKERS = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
 
 
@@ -85,7 +84,7 @@ def batch(step: int, rows: int = ROWS) -> Sequences:
 
 
 def untrained(**changes: Any) -> TransformerDecoder:
-    """The model before its first step, with changes of its configuration."""
+    """The model before its first step, with changes to its configuration."""
     torch.manual_seed(SEED)
     return TransformerDecoder(tokenizer().vocab, replace(CONFIG, **changes))
 
@@ -104,7 +103,7 @@ def sample(model: TransformerDecoder, pieces: BytePair) -> str:
 
 
 class Writer:
-    """A hook that samples texts during training, and keeps them across interruptions."""
+    """A hook that samples texts during training and saves them across interruptions."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -122,7 +121,7 @@ class Writer:
 
 
 class Keeper:
-    """A hook that keeps the model in 8 bits after some steps, in a folder of its own."""
+    """A hook that saves the model in 8 bits after some steps, in a separate folder."""
 
     def __init__(self, folder: Path, steps: Iterable[int] = CHECKPOINTS):
         self.folder, self.steps = folder, tuple(steps)
@@ -133,11 +132,11 @@ class Keeper:
             int8.save_int8(self.folder / f"{run.step}.safetensors", run.model, tokenizer(), said)
 
     def store(self, whole: Path, most: int = MOST_BYTES) -> dict[int, int]:
-        """Copy the checkpoints that fit to where the trained model is; returns step: bytes.
+        """Copy the checkpoints that fit into the trained model's folder; returns step -> bytes.
 
         Args:
             whole: the trained model's file.
-            most: bytes of all files together.
+            most: the most bytes of all files together.
         """
         for old in whole.parent.glob(f"{whole.stem}_step_*.safetensors"):
             old.unlink()
@@ -192,7 +191,7 @@ def packed(some: list[str]) -> dict[str, float]:
 
 
 def pretrain() -> tuple[TransformerDecoder, dict[str, Any]]:
-    """The trained model, and what is to be told of its training."""
+    """Train the model; returns it with the metadata of its training."""
     model, writer = untrained(), Writer(KEPT / "written.json")
     clock, keeper = Clock(KEPT / "seconds", EVERY), Keeper(KEPT / "steps")
     checkpoint = Checkpoint(KEPT / "run.safetensors", EVERY)
@@ -204,7 +203,7 @@ def pretrain() -> tuple[TransformerDecoder, dict[str, Any]]:
 
 
 def first_losses(on_step: Iterable[Any] = ()) -> list[float]:
-    """Losses of two updates that any machine repeats: of few rows and without dropout."""
+    """Losses of two updates that any machine can repeat: with few rows and no dropout."""
     return learn(untrained(dropout=0.0), 2, on_step, rows=8)
 
 

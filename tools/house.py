@@ -29,7 +29,7 @@ def arrows(package: Path = PACKAGE) -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
     for path in sorted(package.rglob("*.py")):
         room = path.relative_to(package).with_suffix("").parts[0]
-        if room == "__init__":  # the front door: it opens `cores` and `source`
+        if room == "__init__":  # the entrance, which imports `cores` and `source`
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = []

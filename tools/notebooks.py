@@ -24,7 +24,7 @@ PRIVATE = pathlib.Path(os.environ.get("BOOK_PRIVATE") or ROOT).resolve()
 SOLUTIONS = PRIVATE / "book" / "solutions"
 JAVASCRIPT = "application/javascript"
 BERTVIZ = re.compile(r"bertviz-[0-9a-f]{32}")
-HIDES = {  # tag that folds a cell on a page -> Jupyter's name
+HIDES = {  # Jupyter's name -> the tags that fold a cell on a page
     "source_hidden": {"hide-input", "hide-cell"},
     "outputs_hidden": {"hide-output", "hide-cell"},
 }
@@ -34,7 +34,7 @@ LANGUAGE = {"file_extension": ".py", "name": "python", "pygments_lexer": "ipytho
 
 
 def load(path: pathlib.Path) -> ModuleType:
-    """Load a module by its file."""
+    """Load a module from its file."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -43,7 +43,7 @@ def load(path: pathlib.Path) -> ModuleType:
 
 
 def every(book: pathlib.Path = BOOK) -> list[pathlib.Path]:
-    """All notebooks of the book: chapters, assignments and, where they are, solutions."""
+    """All notebooks of the book: chapters, assignments and, if present, solutions."""
     private = [] if PRIVATE == ROOT or book != BOOK else SOLUTIONS.glob("*.ipynb")
     found = {*book.rglob("*.ipynb"), *private}
     return sorted(path for path in found if ".ipynb_checkpoints" not in path.parts)
@@ -70,7 +70,7 @@ def is_story(path: pathlib.Path) -> bool:
 
 
 def evidence_of(story: pathlib.Path) -> pathlib.Path:
-    """Where the evidence of a story is."""
+    """The path of a story's evidence."""
     return story.with_name(f"{story.stem}_evidence.ipynb")
 
 
@@ -96,7 +96,7 @@ def write(path: pathlib.Path, nb: NotebookNode) -> None:
 
 
 def amend(path: pathlib.Path, nb: NotebookNode) -> None:
-    """Write a generated change; a text that was edited stays the newer side of its pair."""
+    """Write a generated change with the old file times, so that an edited text stays newer."""
     stat = path.stat()
     write(path, nb)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
@@ -110,7 +110,7 @@ def text_of(path: pathlib.Path, root: pathlib.Path = ROOT) -> pathlib.Path:
 
 
 def behind(path: pathlib.Path, root: pathlib.Path = ROOT) -> bool:
-    """Whether a notebook's text was edited since: writing the notebook would lose the edit."""
+    """Whether a notebook's text is newer, so that writing the notebook would lose an edit."""
     text = text_of(path, root)
     return text.exists() and text.stat().st_mtime_ns > path.stat().st_mtime_ns
 
@@ -190,7 +190,7 @@ def settle(nb: NotebookNode, stem: str) -> NotebookNode:
     """The executed notebook without anything that differs between runs."""
     nb = settle_models(nb, stem)
     nb = settle_bertviz(nb, stem)
-    refresh(nb)  # a kernel sends more of a source than is stored
+    refresh(nb)  # a kernel sends more source than a notebook stores
     settle_cells(nb)
     fold(nb)
     nb.metadata = {k: v for k, v in nb.metadata.items() if k not in VOLATILE}
@@ -213,7 +213,7 @@ def settle_cells(nb: NotebookNode) -> None:
 
 
 def fold(nb: NotebookNode) -> int:
-    """Fold in Jupyter and Colab the cells that a page folds; returns how many cells changed."""
+    """In Jupyter and Colab, fold the cells that a page folds; returns how many cells changed."""
     changed = 0
     for cell in nb.cells:
         before = dict(cell.metadata)

@@ -1,7 +1,7 @@
 """Open a downloaded notebook in JupyterLab or the classic notebook, and look at its first widget.
 
-The environment has the program and torch. The notebook's first cell installs the package, and with
-it what draws widgets, so the page is loaded once more, as book/troubleshooting.md tells readers.
+The environment has the program and torch. The notebook's first cell installs the package and, with
+it, the code that draws widgets, so the page is reloaded, as book/troubleshooting.md tells readers.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ SECONDS = 60
 
 @dataclass(frozen=True)
 class Program:
-    """How a program is started, and what runs cells in its page."""
+    """How to start a program, and the scripts that run cells in its page."""
 
     module: str
     place: str
     settings: tuple[str, ...]
     ready: str
     run: str  # runs the cells of these numbers and waits for the last
-    failed: str  # a selector of what a failed cell shows
+    failed: str  # a selector of a failed cell's output
 
 
 PROGRAMS = {
@@ -81,7 +81,7 @@ PROGRAMS = {
 
 
 def first_cells(nb: nbformat.NotebookNode) -> list[int]:
-    """The numbers of the code cells up to the first that shows a widget; none, if none does."""
+    """The numbers of the code cells up to the first that shows a widget; none if none does."""
     code = [n for n, cell in enumerate(nb.cells) if cell.cell_type == "code"]
     shows = [
         n for n in code if any(notebooks.VIEW in out.get("data", {}) for out in nb.cells[n].outputs)
@@ -91,7 +91,7 @@ def first_cells(nb: nbformat.NotebookNode) -> list[int]:
 
 @contextlib.contextmanager
 def started(elsewhere: "Elsewhere", program: Program, root: pathlib.Path) -> Iterator[str]:
-    """A server for a folder, with settings of its own; yields its address."""
+    """Start a server for a folder, with its own settings; yields its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -127,7 +127,7 @@ def answers(address: str, server: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(URLError, ConnectionError):
             urlopen(address).close()
             return
-        time.sleep(0.1)  # between two looks
+        time.sleep(0.1)  # between two attempts
     raise Failed("Jupyter did not start")
 
 
@@ -138,7 +138,7 @@ def look(
     nb: nbformat.NotebookNode,
     pictures: pathlib.Path,
 ) -> str:
-    """Run a notebook's first cells by hand, in a browser; returns what to say.
+    """Run a notebook's first cells one by one in a browser; returns a summary.
 
     Raises:
         Failed: if a cell fails or its widget does not draw.
@@ -152,7 +152,7 @@ def look(
     shown = nbformat.from_dict({**nb, "cells": nb.cells[: cells[-1] + 1]})
     shown.metadata.pop("widgets", None)
     for cell in notebooks.code_cells(shown):
-        cell.outputs = []  # what is seen was drawn here
+        cell.outputs = []  # so that only new outputs are seen
     shown.metadata.kernelspec = notebooks.KERNEL
     notebooks.write(root / f"{stem}.ipynb", shown)
     with started(elsewhere, program, root) as address, sync_playwright() as playwright:
@@ -178,7 +178,7 @@ def look(
 
 
 def run(page: Page, program: Program, cells: list[int]) -> None:
-    """Run cells when the kernel is there."""
+    """Run cells as soon as the kernel is ready."""
     page.wait_for_function(program.ready)
     page.evaluate(program.run, cells)
     if page.locator(program.failed).count():

@@ -1,8 +1,8 @@
 """`make pdf`: the whole book as one file, _build/book.pdf, printed from the built site by Chromium.
 
-Each page is printed by itself, in the order of the table of contents: widgets as they stand, walks
-with all their steps, folded code left out, sheets numbered on from the page before. Then all are
-joined, with an outline, and links between pages lead inside of the file.
+Each page is printed by itself, in the order of the table of contents: widgets as they are, walks
+with all their steps, without folded code, and with sheet numbers that continue those of the page
+before. Then all are joined, with an outline, and links between pages become links in the file.
 """
 
 import argparse
@@ -44,9 +44,9 @@ def contents(toc: dict) -> list[str]:
 
 
 def printed(page: Page, address: str, before: int) -> bytes:
-    """A page as PDF, whose first sheet has the number after `before`."""
+    """A page as PDF, whose first sheet has the number `before` + 1."""
     page.goto(address, wait_until="load")
-    page.evaluate("dispatchEvent(new Event('scroll'))")  # heavy views wait until a reader begins
+    page.evaluate("dispatchEvent(new Event('scroll'))")  # heavy views wait until a reader scrolls
     page.wait_for_function(DRAWN, timeout=120_000)
     page.evaluate("document.querySelectorAll('img').forEach((img) => { img.loading = 'eager'; })")
     page.add_style_tag(content=STYLE % before)
@@ -54,7 +54,7 @@ def printed(page: Page, address: str, before: int) -> bytes:
 
 
 def joined(parts: dict[str, bytes], title: str) -> PdfWriter:
-    """The parts as one document, in order; `parts` are by the address of the page."""
+    """Join parts into one document, in order; the keys of `parts` are the pages' addresses."""
     writer, first, names = PdfWriter(), dict[str, int](), dict[str, dict[str, int]]()
     for address, part in parts.items():
         reader = PdfReader(io.BytesIO(part))
@@ -70,7 +70,7 @@ def joined(parts: dict[str, bytes], title: str) -> PdfWriter:
 
 
 def places(reader: PdfReader, before: int) -> dict[str, int]:
-    """The sheet of each named place of a part, counted from the start of the book."""
+    """The sheet of each named destination in a part, counted from the start of the book."""
     found = dict[str, int]()
     for name, place in reader.named_destinations.items():
         number = reader.get_destination_page_number(place)
@@ -85,7 +85,7 @@ def lead(
     first: dict[str, int],
     names: dict[str, dict[str, int]],
 ) -> None:
-    """Let a link to a page of the book lead to its sheet: to the place, where that is known."""
+    """Make a link to a page of the book lead to the sheet of its destination, or its first one."""
     action = note.get("/A")
     uri = str(action.get_object().get("/URI", "")) if action else ""
     address, _, place = unquote(uri).partition("#")

@@ -1,6 +1,6 @@
-"""`python -m tools.pictures`: draws the road of the first page into `book/figures/road.svg`.
+"""`python -m tools.pictures`: draw the road of the first page into `book/figures/road.svg`.
 
-With `--screenshot` it also photographs the first page of the built site (`make book`) for README.
+With `--screenshot` it also captures the first page of the built site (`make book`) for README.
 """
 
 import argparse
@@ -37,7 +37,7 @@ STOPS = [  # chapter, its name on the road, the problem and its solution
     ("11_prompting", "Prompting", "a new task needs no training: ask in words"),
 ]
 WIDE, HIGH, STEP = 62, 30, 37  # width and height of a sketch, distance between stops
-WHOLE, LEFT, TOP = 352, 100, 23  # of the road; where words and stops begin
+WHOLE, LEFT, TOP = 352, 100, 23  # width of the road; where words and stops begin
 SIDE = 7  # of a cell
 SVG = "http://www.w3.org/2000/svg"
 
@@ -178,7 +178,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 def screenshot(site: Path, file: Path) -> None:
-    """Photograph the top of the first page."""
+    """Capture the top of the first page."""
     from playwright.sync_api import sync_playwright
 
     from tools import chromium
@@ -192,7 +192,7 @@ def screenshot(site: Path, file: Path) -> None:
         page.goto(f"http://127.0.0.1:{server.server_port}/book/index.html")
         page.wait_for_function("!document.querySelector('.widget-view:not([data-ready])')")
         page.evaluate("document.fonts.ready")
-        page.wait_for_timeout(500)  # the theme's script and its shadows
+        page.wait_for_timeout(500)  # for the theme's script and its shadows
         shot = Image.open(io.BytesIO(page.screenshot()))
         browser.close()
     server.shutdown()

@@ -1,6 +1,6 @@
-"""`make bench`: run the benchmarks, and put what they stored into book/proof.md.
+"""`make bench`: run the benchmarks, and write their stored results into book/proof.md.
 
-`NAME=attention` runs one; `--page` runs none. A benchmark that was never run stays on the page,
+`NAME=attention` runs one; `--page` runs none. A benchmark that was never run is listed on the page
 with the command that runs it.
 """
 
@@ -23,36 +23,36 @@ PLACE = re.compile(r"(% measured: (\w+)\n).*?(% end\n)", re.DOTALL)
 
 
 def names() -> list[str]:
-    """The benchmarks."""
+    """The names of the benchmarks."""
     return sorted(path.stem for path in BENCHMARKS.glob("[a-z]*.py"))
 
 
 def read(folder: Path = FOLDER) -> Stored:
-    """Benchmark -> what it stored, for those that were run."""
+    """Benchmark -> its stored results, for those that were run."""
     files = sorted(folder.glob("*.json"))
     return {path.stem: json.loads(path.read_text("utf8")) for path in files}
 
 
 def short(value: float) -> str:
-    """Three digits that mean something."""
+    """A number with three significant digits, or all digits of its integer part from 100 on."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def spread(row: Row) -> str:
-    """The least and the most, where there were several turns."""
+    """The smallest and the largest value, if there were several turns."""
     if row.least is None or row.most is None or row.least == row.most:
         return ""
     return f"{short(row.least)} to {short(row.most)}"
 
 
 def limit(row: Row) -> str:
-    """What was asked for."""
+    """The required bound, in words."""
     least = "at least" if row.ratio is not None or row.more else "at most"
     return f"{least} {short(row.bar)}" if row.bar is not None else ""
 
 
 def asked(row: Row) -> str:
-    """The same, and that it was missed."""
+    """The required bound, marked if it was missed."""
     return limit(row) + ("" if row.kept else " **missed**")
 
 
@@ -68,7 +68,7 @@ def rows(stored: Stored) -> list[Row]:
 
 
 def peers(stored: Stored) -> str:
-    """All that was measured beside somebody."""
+    """The table of measurements that have a peer."""
     head = ("what", "peer", "ours", "the peer's", "ratio", "spread", "asked for")
     return table(
         head,
@@ -89,7 +89,7 @@ def peers(stored: Stored) -> str:
 
 
 def budgets(stored: Stored) -> str:
-    """All that has no peer."""
+    """The table of measurements without a peer."""
     return table(
         ("what", "median", "spread", "asked for"),
         [
@@ -101,7 +101,7 @@ def budgets(stored: Stored) -> str:
 
 
 def worse(stored: Stored) -> str:
-    """What is not as good as the peer, or misses what was asked for, as a list."""
+    """A list of all that is worse than its peer, misses its bound, or is not equal as required."""
     lines = []
     for found in stored.values():
         beside = f", with {short(found['beside'])} other processes beside"
@@ -119,7 +119,7 @@ def worse(stored: Stored) -> str:
 
 
 def runs(stored: Stored) -> str:
-    """Each benchmark, when and where it was run; those that were not."""
+    """The table of all benchmarks: when and where each was run, or that it was not."""
     lines = []
     for name in names():
         command = f"`make bench NAME={name}`"
@@ -137,14 +137,14 @@ def runs(stored: Stored) -> str:
 
 
 def first(name: str) -> str:
-    """The first sentence of a benchmark's docstring, without its stop."""
+    """The first paragraph of a benchmark's docstring, without its full stop."""
     source = (BENCHMARKS / f"{name}.py").read_text("utf8")
     said = ast.get_docstring(ast.parse(source)) or ""
     return " ".join(said.split("\n\n")[0].split()).rstrip(".")
 
 
 def filled(text: str, stored: Stored) -> str:
-    """The page with the present tables in its places."""
+    """The page with the current tables filled in."""
     made = {"peers": peers, "budgets": budgets, "worse": worse, "runs": runs}
     return PLACE.sub(lambda at: f"{at[1]}\n{made[at[2]](stored)}\n{at[3]}", text)
 
@@ -157,7 +157,7 @@ def main() -> None:
     missed = []
     for name in [] if given.page else [given.name] if given.name else names():
         print(f"{name}: {first(name)}", flush=True)
-        # A module of the folder: its own `tokenizers.py` stands in nobody's way.
+        # Run as a module, so that the folder's `tokenizers.py` shadows no package.
         if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], cwd=ROOT).returncode:
             missed.append(name)
     PAGE.write_text(filled(PAGE.read_text("utf8"), read()), "utf8")

@@ -1,5 +1,7 @@
-"""`make release TAG=v0.1.0`: what a release carries, in dist/: wheel, sdist, the site with its
-slides (unzip it and open index.html), the PDF, the figures, and the hashes of all."""
+"""`make release TAG=v0.1.0`: put the files of a release into dist/.
+
+They are wheel, sdist, the site with its slides (unzip it and open index.html), the PDF, the
+figures, and the hashes of all."""
 
 import argparse
 import hashlib
@@ -13,7 +15,7 @@ import zipfile
 
 from tools.notebooks import ROOT
 
-WHEN = (2026, 1, 1, 0, 0, 0)  # of every file in an archive, so that the same site is the same file
+WHEN = (2026, 1, 1, 0, 0, 0)  # time of every archived file, so that equal sites give equal files
 BUILT = ROOT / "_build"
 
 
@@ -21,7 +23,7 @@ def version(root: pathlib.Path, tag: str) -> str:
     """The version that a tag names.
 
     Raises:
-        ValueError: with a line for each file that names another, or none.
+        ValueError: if a file names another version, or none; the error lists all such files.
     """
     named = {
         "pyproject.toml": tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"][
@@ -42,7 +44,7 @@ def _first(pattern: str, path: pathlib.Path) -> str:
 
 
 def archived(folder: pathlib.Path, out: pathlib.Path) -> None:
-    """A folder as an archive that unpacks into a folder of the archive's name."""
+    """Pack a folder into an archive that unpacks into a folder with the archive's name."""
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
@@ -52,7 +54,7 @@ def archived(folder: pathlib.Path, out: pathlib.Path) -> None:
 
 
 def hashes(folder: pathlib.Path) -> str:
-    """A line for each file, as `sha256sum --check` reads it."""
+    """A line for each file, in the format of `sha256sum --check`."""
     files = sorted(path for path in folder.iterdir() if path.name != "SHA256SUMS")
     return "".join(
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files

@@ -63,7 +63,7 @@ AFTER = "print(__import__('json').dumps(_margins.least))"
 
 
 def libraries(kind: str) -> dict[str, str]:
-    """The environment in which torch and its libraries keep to an instruction set."""
+    """Environment variables that restrict torch and its libraries to an instruction set."""
     return dict(zip(LIBRARIES, KINDS[kind], strict=True))
 
 
@@ -71,7 +71,7 @@ def libraries(kind: str) -> dict[str, str]:
 
 
 def ways(seeds: int, kinds: list[str]) -> list[tuple[str, int, dict[str, str]]]:
-    """Each way to run: its name, what is added to seeds, and the environment."""
+    """The ways to run: each one's name, the number added to seeds, and environment variables."""
     import torch
 
     best, order = torch.backends.cpu.get_cpu_capability().lower(), list(KINDS)
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--jobs", type=int, default=1)
     asked = parser.parse_args()
-    # A reader without a GPU; chapters draw no window.
+    # Run as for a reader without a GPU, and open no windows.
     os.environ |= {"ATTNBOOK_PROGRESS": "0", "MPLBACKEND": "agg", "ACCELERATE_USE_CPU": "true"}
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     tests = sorted((ROOT / "tests").glob("test_findings*.py"))

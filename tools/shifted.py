@@ -1,5 +1,6 @@
-"""Runs inside the process of a chapter or a test for `make seeds`: shifts every seed, and records
-by how much each comparison of an assert holds."""
+"""Shift every seed, and record by how much each comparison of an assert holds.
+
+Runs for `make seeds`, inside the process of a chapter or a test."""
 
 import ast
 import math
@@ -18,7 +19,7 @@ OPERATORS: dict[str, tuple] = {
 
 
 def shift(by: int) -> None:
-    """Add a number to every seed that is set from now on, including seeds that are texts."""
+    """Add a number to every seed that is set from now on, including seeds that are strings."""
     import numpy
     import torch
 

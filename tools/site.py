@@ -1,6 +1,6 @@
-"""Build the site strictly into _build/html; `--all` reads every page anew.
+"""Build the site strictly into _build/html; `--all` reads every page again.
 
-SmolLM2 goes into the site where its file is in the cache; with MODEL=1 it is fetched first.
+SmolLM2 becomes part of the site if its file is in the cache; with MODEL=1 it is fetched first.
 """
 
 import os
@@ -14,7 +14,7 @@ BUILD = ["jupyter-book", "build", "-W", "-n", "--keep-going", "-q"]
 
 
 def model() -> str:
-    """The path of SmolLM2's file, or "", which is said."""
+    """The path of SmolLM2's file, or "" after a message."""
     sys.path.insert(0, str(ROOT / "src"))  # where the book is built, the package is not installed
     from attnbook import assets
 
@@ -30,7 +30,7 @@ def model() -> str:
 def main() -> None:
     environment = {**os.environ, "BOOK_MODEL": model()}
     if subprocess.run([*BUILD, *sys.argv[1:], "."], cwd=ROOT, env=environment).returncode:
-        # Sphinx does not read unchanged pages again, so a next build would lose their warnings.
+        # Sphinx does not read unchanged pages again, so the next build would lose their warnings.
         shutil.rmtree(ROOT / "_build" / ".doctrees", ignore_errors=True)
         sys.exit("The site has problems: see the warnings above.")
 

@@ -1,7 +1,7 @@
-"""`python -m tools.social`: draws book/figures/social.png, which links to the book show elsewhere.
+"""`python -m tools.social`: draw book/figures/social.png, the preview of links to the book.
 
-The title, and what chapter 2's model had learnt when its run was stored: the thicker a line, the
-more the German word took from the English one.
+It shows the title and the last attention weights that chapter 2 stores: the thicker a line, the
+larger the German word's weight on the English one.
 """
 
 import base64
@@ -19,8 +19,8 @@ from tools.notebooks import BOOK, ROOT
 
 FILE = BOOK / "figures/social.png"
 WIDTH, HIGH = 1200, 630
-TOP, BOTTOM, LEFT, STEP = 372, 548, 130, 157  # of the two rows of words
-LEAST = 0.02  # a smaller weight is no line
+TOP, BOTTOM, LEFT, STEP = 372, 548, 130, 157  # positions of the two rows of words
+LEAST = 0.02  # smaller weights are not drawn
 SERIF = "@fontsource-variable/source-serif-4/files/source-serif-4-latin-wght-normal.woff2"
 STYLE = """
 @font-face { font-family: "Book"; font-weight: 400 700; src: url(data:font/woff2;base64,FONT); }

@@ -3,10 +3,11 @@
 The quick checks run two at a time, and each prints its output when it has ended.
 
 `make test-all` also runs the tests marked `full`, which repeat a test with another seed, page or
-combination, and those of widgets again: in Firefox, in a Chromium that draws late, and one that is
-asked late.
+combination, and repeats the widgets' tests: in Firefox, and in a Chromium that draws late, is asked
+late or is answered late.
 
-With ATTNBOOK_KIND=avx2, or another kind of `tools.seeds`, all of it runs with this instruction set.
+With ATTNBOOK_KIND=avx2, or another kind of `tools.seeds`, everything runs with this instruction
+set.
 """
 
 import os
@@ -26,8 +27,8 @@ from tools.notebooks import ROOT
 REPORTS = ROOT / ".cache" / "reports"
 SITE = ROOT / ".cache" / "site"  # the book as the tests build it
 PYTEST = [sys.executable, "-m", "pytest", "-q", "--durations=10", "-rfEs"]
-# Four workers, as each waits now and then, take one file after another, in this order: the longest
-# first, so that none works alone at the end.
+# Four workers, since each sometimes waits, take one file after another in this order: the longest
+# first, so that no worker is alone at the end.
 POOL = ["-n4", "--dist=loadfile", "--no-loadscope-reorder"]
 LONG = [
     "browser/test_widgets_jupyter",
@@ -36,17 +37,17 @@ LONG = [
     "test_llama",
     "test_walls",
 ]
-AGAIN = {  # the tests of widgets, under another setting
+AGAIN = {  # settings under which the widgets' tests are repeated
     "firefox": "ATTNBOOK_BROWSER=firefox",
     "drawn late": "ATTNBOOK_SLOW=200",
     "asked late": "ATTNBOOK_LATE=300",
     "answered late": "ATTNBOOK_BUSY=60",
 }
 KIND = "ATTNBOOK_KIND"
-LONG_STAGES = ("pytest", *AGAIN)  # one after another, shown as they come
+LONG_STAGES = ("pytest", *AGAIN)  # run one after another, with live output
 NBVAL = ["--nbval", f"--nbval-sanitize-with={ROOT}/tests/nbval_sanitize.cfg"]
 OUTCOMES = ("passed", "failed", "skipped")
-FAILURE = {"failure", "error"}  # of a test, in a report
+FAILURE = {"failure", "error"}  # marks of a failed test in a report
 
 
 def stages(full: bool = False) -> dict[str, list[str]]:
@@ -58,7 +59,7 @@ def stages(full: bool = False) -> dict[str, list[str]]:
     apart = ROOT / "tests" / "bad_inputs"
     long = [ROOT / "tests" / f"{name}.py" for name in LONG]
     files = [*long[:2], *notebooks.executed(), *long[2:]]
-    # One by one: pytest would put the files of a folder that it is given into its own order.
+    # One by one: given a folder, pytest would run its files in an order of its own.
     files += sorted(set(ROOT.glob("tests/**/test_*.py")) - {*files, *apart.iterdir()})
     tests = [*NBVAL, *map(str, files)]
     bad = ["env", "ATTNBOOK_TYPES=0", *PYTEST, *every, str(apart)]
@@ -81,7 +82,7 @@ def stages(full: bool = False) -> dict[str, list[str]]:
 
 
 def report(stage: str) -> pathlib.Path:
-    """The JUnit report of a stage that counts its tests."""
+    """The path of a stage's JUnit report, if the stage counts its tests."""
     return REPORTS / f"{stage}.xml"
 
 
@@ -115,7 +116,7 @@ def slowest(path: pathlib.Path, most: int = 25) -> list[str]:
 
 
 def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, float, str]:
-    """Whether a stage failed, its seconds, and what it printed, unless it is shown as it comes."""
+    """Run a stage; returns whether it failed, its seconds, and its output unless `shown` live."""
     report(stage).unlink(missing_ok=True)
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "BOOK_REPOSITORY_URL": ""}
     out, errors = (None, None) if shown else (subprocess.PIPE, subprocess.STDOUT)
@@ -125,7 +126,7 @@ def run(stage: str, command: list[str], shown: bool = False) -> tuple[bool, floa
 
 
 def instructions() -> dict[str, str]:
-    """The environment of the instruction set that was asked for; {} without one."""
+    """Environment variables for the instruction set that was asked for; {} without one."""
     kind = os.environ.get(KIND)
     if kind and kind not in seeds.KINDS:
         sys.exit(f"{KIND} must be one of {', '.join(seeds.KINDS)}, got {kind}")
@@ -151,7 +152,7 @@ def main(full: bool = False) -> None:
         print(f"\n==== {stage}", flush=True)
         done[stage] = run(stage, command, shown=True)
     if not os.environ.get("CI"):
-        done["assets"] = (False, *done["assets"][1:])  # tests skip those that are missing
+        done["assets"] = (False, *done["assets"][1:])  # tests skip missing assets
     if report("pytest").exists():
         print("\n==== files that took longest", *slowest(report("pytest")), sep="\n")
     reports = [report(stage) for stage in done if report(stage).exists()]

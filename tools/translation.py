@@ -1,10 +1,10 @@
-"""Build the translated pages of a language beside the English site, which must be built.
+"""Build the translated pages of a language beside the English site, which must be built already.
 
 `python -m tools.translation de` puts them into _build/html/de and links both ways; `--renew` only
-brings the language's catalogues up to what the pages say now.
+updates the language's catalogues to the pages' current text.
 
-A page is translated when it has a catalogue, `locale/de/LC_MESSAGES/book/02_attention.po`. Words
-that stand in no prose are in `locale/de/widgets.json`.
+A page is translated if it has a catalogue, such as `locale/de/LC_MESSAGES/book/02_attention.po`.
+Words outside of prose are in `locale/de/widgets.json`.
 """
 
 import html
@@ -23,18 +23,18 @@ from tools.site import BUILD
 
 LOCALE = ROOT / "locale"
 BUILT = ROOT / "_build"
-NAMES = {"de": "Auf Deutsch"}  # each language, and the words of the link to it
+NAMES = {"de": "Auf Deutsch"}  # language: text of the link to it
 LINE = re.compile(r'<p class="in-language">.*?</p>\n')
 
 
 def pages(language: str, locale: Path = LOCALE) -> list[str]:
-    """The pages that have a catalogue, by their names without an ending."""
+    """The names, without an ending, of the pages that have a catalogue."""
     folder = locale / language / "LC_MESSAGES"
     return sorted(str(file.relative_to(folder).with_suffix("")) for file in folder.rglob("*.po"))
 
 
 def configure(language: str, names: list[str], site: Path, folder: Path) -> list[str]:
-    """Write a configuration of these pages alone; returns the options that name it."""
+    """Write a configuration for these pages only; returns the options that select it."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     config["html"]["favicon"] = str(ROOT / config["html"]["favicon"])
     extensions = config["sphinx"]["local_extensions"]
@@ -45,8 +45,8 @@ def configure(language: str, names: list[str], site: Path, folder: Path) -> list
         "gettext_compact": False,
         "gettext_location": False,
         "include_patterns": [f"{name}.ipynb" for name in names],
-        # What is not translated is looked up in the English site, two folders up from a page:
-        # MyST writes this address as it stands here.
+        # Pages that are not translated are looked up in the English site, two folders up from a
+        # page: MyST writes this address unchanged.
         "intersphinx_mapping": {"english": ["../..", str(site / "objects.inv")]},
         "language": language,
         "locale_dirs": [str(LOCALE)],
@@ -70,7 +70,7 @@ def run(command: list[str], address: str = "") -> None:
 
 
 def build(language: str, site: Path, folder: Path) -> Path:
-    """The translated pages in `folder`, which link to the English `site`; returns their site."""
+    """Build the translated pages in `folder`, linked to the English `site`; returns their site."""
     names = pages(language)
     shutil.rmtree(folder, ignore_errors=True)  # Sphinx would not read an unchanged page again
     address = os.environ.get("BOOK_SITE_URL", "").strip().rstrip("/")
@@ -80,7 +80,7 @@ def build(language: str, site: Path, folder: Path) -> Path:
 
 
 def messages(names: list[str], site: Path, folder: Path) -> Path:
-    """What these pages say, as templates of catalogues; returns their folder."""
+    """Extract the text of these pages into templates of catalogues; returns their folder."""
     shutil.rmtree(folder, ignore_errors=True)
     options = configure("en", names, site, folder)
     run([*BUILD, *options, "--builder", "custom", "--custom-builder", "gettext", str(ROOT)])
@@ -88,7 +88,7 @@ def messages(names: list[str], site: Path, folder: Path) -> Path:
 
 
 def renew(language: str, site: Path) -> None:
-    """Bring the catalogues up to what the pages say: what is new has no translation yet."""
+    """Update the catalogues to the pages' current text; new text has no translation yet."""
     found = messages(pages(language), site, BUILT / "messages")
     run(["sphinx-intl", "update", "-p", str(found), "-l", language, "-d", str(LOCALE), "-w", "0"])
 
@@ -102,7 +102,7 @@ def link(page: Path, target: str, language: str, words: str) -> None:
 
 
 def join(language: str, built: Path, site: Path) -> None:
-    """Put the translated pages into the English site, and link each with its original."""
+    """Copy the translated pages into the English site, and link each with its original."""
     shutil.rmtree(site / language, ignore_errors=True)
     shutil.copytree(built, site / language)
     for name in pages(language):

@@ -1,11 +1,11 @@
 """Train the six translators of number words, and store them in 8 bits: `make translators`.
 
-Data, width, steps, rate and seed are the same. Five differ in one thing, what the decoder reads of
+All have the same data, width, steps, rate and seed. Five differ only in what the decoder reads of
 the encoder; the sixth is a Transformer, for which this rate was the best of five (its last loss at
 0.002, 0.003, 0.005, 0.01, 0.02: 98, 54, 26, 12, 138 in 100,000). Each takes a minute on a core. The
-metadata of the files in `src/attnbook/weights` hold the settings and, of each number of digits, the
-share of held-out numbers that the stored model translates exactly; training has numbers of at most
-`DIGITS` digits.
+metadata of the files in `src/attnbook/weights` hold the settings and, for each number of digits,
+the share of held-out numbers that the stored model translates exactly; training numbers have at
+most `DIGITS` digits.
 """
 
 import json
@@ -31,14 +31,14 @@ COMMAND, SEED, STEPS, WIDTH, DIGITS, RATE = "make translators", 0, 2000, 32, 9, 
 
 
 def learn(name: str, steps: int = STEPS) -> tuple[Seq2Seq, list[float]]:
-    """A translator after some steps, and its losses."""
+    """Train a translator for some steps; returns it and its losses."""
     torch.manual_seed(SEED)
     model, task = new_translator(name, WIDTH), Numbers(DIGITS)
     return model, train(model, task.batch, model.loss, steps, lr=RATE, seed=SEED)
 
 
 def exact(model: Seq2Seq) -> dict[str, float]:
-    """Of each number of digits, the share of held-out numbers translated without an error."""
+    """For each number of digits, the share of held-out numbers translated without an error."""
     task = Numbers(DIGITS)
     found = {d: evaluate(model, task.encode(some)).exact for d, some in task.held_out.items()}
     return {str(digits): round(share, 4) for digits, share in found.items()}

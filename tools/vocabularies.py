@@ -1,6 +1,6 @@
-"""Store the three vocabularies of the bench for tokenizers: `make vocabularies`.
+"""Store the three vocabularies of the tokenizer bench: `make vocabularies`.
 
-They are this book's own GPT's, GPT-2's and MiniLM's, of the files that `attnbook.assets` fetches.
+They are those of this book's own GPT, and of GPT-2 and MiniLM, which `attnbook.assets` fetches.
 """
 
 from attnbook import assets
@@ -10,7 +10,7 @@ from attnbook.weights.vocabularies import FOLDER, save_vocabulary
 
 
 def tokenizers() -> dict[str, BytePair | WordPiece]:
-    """Name of a file: the tokenizer whose vocabulary it holds."""
+    """File name -> the tokenizer whose vocabulary it holds."""
     return {
         "pieces_book": sotu_gpt()[1],
         "pieces_gpt2": BytePair.load(assets.fetch("gpt2-bpe")),
@@ -22,7 +22,7 @@ SOURCES = {"pieces_gpt2": "gpt2-bpe", "pieces_minilm": "minilm"}
 
 
 def said(name: str) -> dict[str, str]:
-    """Where a vocabulary comes from, and its licence."""
+    """A vocabulary's source and licence."""
     if name not in SOURCES:
         return {}
     asset = assets.ASSETS[SOURCES[name]]

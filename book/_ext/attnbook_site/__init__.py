@@ -3,7 +3,7 @@
 One module for each concern; each has its own `setup`:
 
 - `theme`: templates, page options, removed parts of the theme
-- `colophon`: authors, licence and version below each page; 404, sitemap, what links show
+- `colophon`: authors, licence and version below each page; 404, sitemap, link previews
 - `api`, `package`: the package's pages, read from its files; links from chapters' code to them
 - `claims`: links between the list of claims and the cells that show them
 - `repository`: the "report a problem" link, from the configured address
@@ -18,7 +18,7 @@ One module for each concern; each has its own `setup`:
 - `fonts`: icons, mathematics and text, cut down to what the pages show
 - `styles`: one style sheet for all pages, without unused rules
 - `figures`: a warning for every picture without alternative text
-- `translation`: a page in another language, built alone beside the English site
+- `translation`: pages in another language, built separately beside the English site
 """
 
 import hashlib
@@ -83,7 +83,7 @@ FINISH = (
 
 
 def note_sources(app: Sphinx, config: Config) -> None:
-    """Build every page anew when this extension or a widget has changed."""
+    """Rebuild every page when this extension or a widget has changed."""
     digest = hashlib.sha256()
     for folder in (EXT, bundles.FOLDER):
         for file in sorted(folder.rglob("*.*")):

@@ -1,8 +1,8 @@
-"""The package's pages, one a room, and links to them from the names in a chapter's code.
+"""The package's pages, one per room, and links to them from the names in a chapter's code.
 
 `{api}` on a page lists a room. Docstrings are set as they are written: sentences, indented
 formulas, and sections whose entries are "name: what it is". `viewcode` adds the sources, which it
-gets from the files, too.
+also reads from the files.
 """
 
 import ast
@@ -26,7 +26,7 @@ PAGES = "book/api/"
 SECTION = re.compile(r"([A-Z][A-Za-z ]+):$")
 ENTRY = re.compile(r"([*\w.]+(?:, [*\w.]+)*): (.*)", re.DOTALL)
 CELL = re.compile(r'(?<=<div class="highlight-ipython3 notranslate">)(.*?)(?=</pre>)', re.DOTALL)
-# A name on its own, or with what stands before a dot: no attribute, and no keyword of a call.
+# A name, with the attribute after it if there is one; not itself an attribute or a keyword.
 NAME = re.compile(
     r'(?<!<span class="o">\.</span>)<span class="n">(\w+)</span>(?!<span class="o">=</span>)'
     r'(?:<span class="o">\.</span><span class="n">(\w+)</span>)?'
@@ -55,7 +55,7 @@ class Api(SphinxDirective):
                 holder += entry
                 continue
             section += entry
-            holder = next(entry.findall(addnodes.desc_content))  # methods stand below their class
+            holder = next(entry.findall(addnodes.desc_content))  # methods go below their class
         return section
 
     def entry(self, thing: package.Thing) -> addnodes.desc:
@@ -82,7 +82,7 @@ class Api(SphinxDirective):
 
 
 def described(text: str) -> list[nodes.Node]:
-    """A docstring's blocks, as nodes: nothing in it is markup but `code`."""
+    """A docstring's blocks as nodes; its only markup is `code`."""
     found: list[nodes.Node] = []
     section = ""
     for block in re.split(r"\n\s*\n", text):
@@ -104,7 +104,7 @@ def described(text: str) -> list[nodes.Node]:
 
 
 def entries(text: str) -> list[nodes.Node]:
-    """The lines of a section: each "name: what it is", hanging lines joined; or a text."""
+    """The entries of a section, "name: what it is" or plain text, with hanging lines joined."""
     joined: list[str] = []
     for line in text.splitlines():
         if (line.startswith("        ") and joined) or (
@@ -128,7 +128,7 @@ def inline(text: str) -> list[nodes.Node]:
 
 
 def source_of(app: Sphinx, module: str) -> tuple[str, dict[str, tuple[str, int, int]]] | None:
-    """The module's text and the lines of each name, for `viewcode`, which would import it."""
+    """The module's text and each name's lines, for `viewcode`, which would import the module."""
     path = package.path_of(module)
     if not path.is_file():
         return None
@@ -137,7 +137,7 @@ def source_of(app: Sphinx, module: str) -> tuple[str, dict[str, tuple[str, int, 
 
 
 def place_of(full: str) -> str:
-    """The address below book/api of what is imported as `full`, or "" where no page has it."""
+    """The address below book/api of the object imported as `full`, or "" if no page has it."""
     there = package.home(full)
     whole = package.path_of(there).is_file()  # a module itself
     module, _, name = there.rpartition(".")
@@ -154,14 +154,15 @@ def place_of(full: str) -> str:
 
 
 def imported(cells: list[str]) -> dict[str, str]:
-    """Each name of the package that code cells import, and what it is; a name that the cells
-    define themselves, too, means either and is left out."""
+    """Names that code cells import from the package -> their full names.
+
+    Names that the cells also define themselves are ambiguous and left out."""
     found: dict[str, str] = {}
     own: set[str] = set()
     for cell in cells:
         try:
             parsed = ast.parse(cell)
-        except SyntaxError:  # of IPython
+        except SyntaxError:  # IPython's own syntax
             continue
         for node in ast.walk(parsed):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "attnbook":
@@ -174,7 +175,7 @@ def imported(cells: list[str]) -> dict[str, str]:
 
 
 def linked(body: str, known: dict[str, str], way: str) -> str:
-    """The page with each known name in its code a link; `way` leads to the package's pages."""
+    """The page with links on known names in its code; `way` is the path to the package's pages."""
 
     def link(text: str, full: str) -> str:
         place = place_of(full)
@@ -204,7 +205,7 @@ def on_page(
 
 
 def configure(app: Sphinx, config: Config) -> None:
-    config.viewcode_follow_imported_members = False  # which would import the package
+    config.viewcode_follow_imported_members = False  # it would import the package
 
 
 def setup(app: Sphinx) -> None:

@@ -1,8 +1,8 @@
 """bertviz's views on the pages.
 
 A notebook stores bertviz's own outputs, for Jupyter and Colab: three outputs that fetch require.js,
-d3 and jQuery from a CDN. On a page they become one element with a text, and a script with the
-weights, which `bertviz-views.js` fetches from the site when the reader scrolls near.
+d3 and jQuery from a CDN. On a page they become one element with a description, and a script with
+the weights, which `bertviz-views.js` fetches from the site when the reader scrolls near.
 """
 
 import hashlib
@@ -118,7 +118,7 @@ def visit(self: HTML5Translator, node: BertvizView) -> None:
         f"(globalThis.attnbookBertviz??={{}})[{name}]={{...{script_json(facts)},"
         f"draw(require,requirejs,console){{\n{node['script']}\n}}}};\n"
     )
-    # The name follows from the content: pages of earlier builds keep theirs.
+    # The name is a hash of the content, so that pages of earlier builds keep their files.
     file = f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
     folder = Path(self.builder.outdir) / "_static/bertviz"
     folder.mkdir(parents=True, exist_ok=True)

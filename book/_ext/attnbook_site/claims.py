@@ -1,6 +1,6 @@
-"""The page of claims leads to each cell that shows one, and each such cell leads back.
+"""Links from the page of claims to each cell that shows one, and back.
 
-A cell's metadata has its claims; the cell is called as `make claims` calls it: its number among the
+A cell's metadata lists its claims; as in `make claims`, a cell is named by its number among the
 page's code cells.
 """
 
@@ -28,12 +28,12 @@ def _read(path: Path, mtime: int) -> dict[int, tuple[int, list[str]]]:
 
 
 def shown_in(path: Path) -> dict[int, tuple[int, list[str]]]:
-    """Of each cell that shows claims, by its index: its number among code cells, and the claims."""
+    """Index of each cell that shows claims -> its number among code cells, and the claims."""
     return _read(path, path.stat().st_mtime_ns)
 
 
 class Claims(SphinxTransform):
-    """Anchors and ways back in a chapter, a third column on the page of claims."""
+    """Adds anchors and links back to a chapter, and a third column to the page of claims."""
 
     default_priority = 880
 

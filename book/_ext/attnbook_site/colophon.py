@@ -1,8 +1,7 @@
-"""Who made the book, its licence and version, below each page; what the site tells others.
+"""Authors, licence and version of the book below each page; previews of links, sitemap and 404.
 
-All of it comes from CITATION.cff. With an address the site has a `sitemap.xml`, and its pages name
-themselves and a picture to those that link to them; without one `404.html` leads to the root of the
-host.
+All of it comes from CITATION.cff. With an address the site has a `sitemap.xml`, and its pages give
+their address and a picture for previews; without one `404.html` links to the root of the host.
 """
 
 import html
@@ -36,7 +35,7 @@ LOST = """<!DOCTYPE html>
 
 
 def citation() -> dict[str, Any]:
-    """CITATION.cff as it stands."""
+    """The contents of CITATION.cff."""
     return yaml.safe_load((BOOK.parent / "CITATION.cff").read_text("utf-8"))
 
 
@@ -57,7 +56,7 @@ def on_page(
     }
     title = re.sub(
         "<[^>]*>", "", context.get("title", "")
-    )  # with the number of a chapter in a span
+    )  # it contains a chapter's number in a span
     told = {"og:title": html.unescape(title), "og:type": "book"}
     told["og:description"] = said["abstract"]
     if here:
@@ -89,4 +88,4 @@ def finish(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.connect("html-page-context", on_page, priority=300)  # before templates that may be empty
+    app.connect("html-page-context", on_page, priority=300)  # before the theme, see `repository`

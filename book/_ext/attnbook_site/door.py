@@ -3,7 +3,7 @@
 The repository's notebooks begin with one neutral line, which imports the package. Where the package
 is missing, the notebooks that readers download or open by a button install it: from the site, which
 carries its own wheel and its sdist, or from the repository at its commit. If neither has an
-address, they name the place of the wheel: the menu of the download button, on each notebook's page.
+address, they say where the wheel is: in the menu of the download button on each notebook's page.
 """
 
 import hashlib
@@ -28,8 +28,8 @@ NEUTRAL = re.compile(r'^import attnbook  # .*"\.(\[[\w,]+\])?"$', re.MULTILINE)
 # A chapter that needs an extra asks for one of its packages too: another chapter may have
 # installed the package without it.
 PROBE = {"": "", "[pretrained]": ", gguf", "[bertviz,pretrained]": ", bertviz, gguf"}
-# bertviz asks for boto3, which draws nothing and brings an older python-dateutil than the one that
-# Jupyter's kernel has loaded; all else that it needs comes with the package.
+# bertviz requires boto3, which draws nothing and installs an older python-dateutil than the one
+# that Jupyter's kernel has loaded; everything else that it needs comes with the package.
 ALONE = """
     %pip install -q --no-deps bertviz"""
 INSTALLS = """try:
@@ -52,7 +52,7 @@ def neutral(extra: str = "") -> str:
 
 
 def handed_out(line: str, source: str | None, wheel: str) -> str:
-    """The replacement of the neutral line in a notebook that leaves the site."""
+    """A cell's source with the neutral line replaced, for a notebook that leaves the site."""
 
     def door(found: re.Match[str]) -> str:
         extra = found[1] or ""
@@ -66,7 +66,7 @@ def handed_out(line: str, source: str | None, wheel: str) -> str:
 
 
 def commit(root: Path = ROOT) -> str | None:
-    """The commit that holds all that stands here, if another repository has it, too."""
+    """The current commit, if the tree has no uncommitted changes and a remote branch has it."""
 
     def git(*said: str) -> str | None:
         try:
@@ -97,7 +97,7 @@ def configure(app: Sphinx, config: Config) -> None:
         source = f"git+{repository}@{at}"
     config.attnbook_wheel, config.attnbook_sdist = wheel, sdist
     config.attnbook_source = source or ""
-    # The buttons open a branch; only the publisher of the site keeps it in step with the site.
+    # The buttons open a branch, which only the publisher of the site keeps in step with the site.
     follows = os.environ.get("BOOK_BUTTONS") == "1" and "https://github.com/" in repository
     if not (source and follows):
         options["launch_buttons"] = {}
@@ -117,7 +117,7 @@ def build(folder: Path) -> tuple[str, str]:
 
 
 def placed(builder: Callable[..., Any], folder: Path) -> str:
-    """Build one file, and move it into a folder that is named for its hash; returns its place."""
+    """Build one file and move it into a folder named after its hash; returns its path there."""
     (made,) = builder(str(ROOT)).build(directory=str(folder), versions=["standard"])
     file = Path(made)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]

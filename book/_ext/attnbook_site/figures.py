@@ -1,4 +1,4 @@
-"""A warning, so in the strict build an error, for every picture without alternative text."""
+"""A warning, in the strict build an error, for every picture without alternative text."""
 
 import re
 
@@ -11,7 +11,7 @@ A_PATH = re.compile(r"\S+\.(png|svg|jpe?g|gif|webp)", re.IGNORECASE)
 
 
 class CheckAltText(SphinxPostTransform):
-    """Notebook figures get their alternative text from the cell's metadata.
+    """Warns about pictures without alternative text; notebooks have it in a cell's metadata.
 
     `"mystnb": {"image": {"alt": "What the figure shows"}}`
     """

@@ -1,4 +1,4 @@
-"""Fonts, reduced to the glyphs that the pages use (400 kB become a few tens).
+"""Fonts, reduced to the glyphs that the pages use (from 400 kB to a few tens).
 
 - icons: by class name (`fa-rocket`) in a page or script, or by code point in a style sheet
 - mathematics and text: by the characters of the pages
@@ -22,7 +22,7 @@ from .places import NPM, pages
 
 THEME = Path(str(files("pydata_sphinx_theme"))) / "theme/pydata_sphinx_theme/static"
 
-# Folder below _static, and where its fonts come from.
+# Each: a folder below _static, the folder its fonts come from, and their names.
 ICONS = ("vendor/fontawesome/webfonts", THEME / "vendor/fontawesome/webfonts", "*.woff2")
 MATH = ("katex/fonts", NPM / "katex/dist/fonts", "*.woff2")
 TEXT = ("fonts", NPM / "@fontsource-variable/source-serif-4/files", "*-latin-wght-*.woff2")
@@ -38,9 +38,9 @@ STYLE = "styles/pydata-sphinx-theme.css"
 
 # Always kept: a page's script may write any of them.
 LATIN = {*range(0x20, 0x7F), *map(ord, "–—‘’“”„…′″")}
-WEIGHTS = (400, 700)  # from text to bold, as book.css says; nothing is lighter or heavier
+WEIGHTS = (400, 700)  # from text to bold, as in book.css; nothing is lighter or heavier
 
-# It reports each table at a level that Sphinx prints.
+# fontTools reports each table at a level that Sphinx prints.
 logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 
@@ -112,5 +112,5 @@ def finish(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_config_value("attnbook_cut_fonts", True, "html")  # tests of widgets take them whole
+    app.add_config_value("attnbook_cut_fonts", True, "html")  # widget tests leave them whole
     app.connect("builder-inited", start)

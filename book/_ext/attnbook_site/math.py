@@ -1,7 +1,7 @@
 """Mathematics typeset by KaTeX at build time: no script on the page.
 
-The renderer, the style sheet and the fonts are npm's `katex` (package.json), so that they are of
-one version. `fonts` puts the fonts in place.
+The renderer, the style sheet and the fonts come from npm's `katex` (package.json), so that they
+have the same version. `fonts` puts the fonts in place.
 """
 
 import re
@@ -20,14 +20,14 @@ from .places import EXT, NPM
 DIST = NPM / "katex/dist"
 STYLE = "katex/katex.min.css"
 
-# woff2 alone: every browser that runs the widgets reads it.
+# Only woff2 is kept: every browser that runs the widgets reads it.
 OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
 
 
 def start_server(
     cls: type[katex.KaTeXServer], rundir: Path, timeout: float
 ) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start KaTeX's server and connect to it, also on a slow machine.
+    """Start KaTeX's server and connect to it, even on a slow machine.
 
     sphinxcontrib-katex connects as soon as the socket exists, which may be before the
     server listens, and leaves the server running when a build is killed.
@@ -62,7 +62,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.katex_css_path = STYLE
     katex.KaTeXServer.start_server_process = classmethod(start_server)  # type: ignore
     katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0  # seconds; a busy machine is slow
-    # A misprint in a formula fails the build instead of showing up red on the page.
+    # An error in a formula fails the build instead of showing up red on the page.
     katex.KATEX_DEFAULT_OPTIONS = {"throwOnError": True, "strict": "error"}
 
 

@@ -1,4 +1,4 @@
-"""What the package offers, read from its files: nothing is imported, so that no torch is needed."""
+"""What the package offers, read from its files without imports, so that no torch is needed."""
 
 import ast
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from pathlib import Path
 from .places import SOURCES
 
 ROOMS = ("model", "text", "learn", "show", "walks", "web", "weights")
-OUTSIDE = ("attnbook.assets", "attnbook.source")  # modules in no room, for readers
+OUTSIDE = ("attnbook.assets", "attnbook.source")  # modules for readers that are in no room
 Defined = ast.FunctionDef | ast.ClassDef | ast.Assign
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A function, class or constant: where it is defined, what it is called, its node."""
+    """A function, class or constant: the module that defines it, its name and its syntax node."""
 
     module: str
     name: str  # "Class.method" for a method
@@ -47,7 +47,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def exports(module: str) -> dict[str, str]:
-    """Each name that the module takes from another of the package, and its place there."""
+    """Names that the module imports from others of the package -> their full names there."""
     found = {}
     for node in tree(module).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("attnbook"):
@@ -56,7 +56,7 @@ def exports(module: str) -> dict[str, str]:
 
 
 def home(full: str) -> str:
-    """Where what is imported as `full` is defined: "attnbook.model.attend" is attention's."""
+    """The full name where `full` is defined: "attnbook.model.attend" is in `attention`."""
     module, _, name = full.rpartition(".")
     if not path_of(module).is_file():
         return full
@@ -65,7 +65,7 @@ def home(full: str) -> str:
 
 
 def modules(room: str) -> list[str]:
-    """The modules of a room, or of those in no room for "attnbook", that define something."""
+    """The modules of a room that define something; for "attnbook", the modules in no room."""
     if room == "attnbook":
         return list(OUTSIDE)
     names = []
@@ -76,7 +76,7 @@ def modules(room: str) -> list[str]:
 
 
 def offered(module: str) -> set[str]:
-    """What a package above the module offers of it."""
+    """The names of the module that a package above it exports."""
     parents = module.split(".")[:-1]
     above = [".".join(parents[: n + 1]) for n in range(len(parents))]
     prefix = f"{module}."
@@ -86,8 +86,9 @@ def offered(module: str) -> set[str]:
 
 @cache
 def things(module: str) -> list[Thing]:
-    """What the module defines for others, methods behind their class. Of a module whose name begins
-    with an underscore, only what a package above it offers."""
+    """What the module defines for others, each class followed by its methods.
+
+    If a name in its path begins with an underscore, only what a package above it exports."""
     only = offered(module) if any(part.startswith("_") for part in module.split(".")) else None
     found = []
     for name, node in defined(module):
@@ -116,7 +117,7 @@ def defined(module: str) -> Iterator[tuple[str, Defined]]:
 
 
 def signature(thing: Thing) -> str:
-    """What stands behind the name: arguments as the file writes them, or a constant's value."""
+    """The text after the name: arguments as the file writes them, or a constant's value."""
     node = thing.node
     if isinstance(node, ast.Assign):
         value = ast.unparse(node.value)
@@ -144,7 +145,7 @@ def arguments(node: ast.FunctionDef) -> str:
 
 
 def fields(node: ast.ClassDef) -> str:
-    """Of a dataclass or named tuple, its fields; of another class without `__init__`, nothing."""
+    """The fields of a dataclass or named tuple; "" for another class without `__init__`."""
     marks = map(ast.unparse, [*node.decorator_list, *node.bases])
     if not any("dataclass" in mark or mark == "NamedTuple" for mark in marks):
         return ""

@@ -9,10 +9,10 @@ SOURCES = BOOK.parent / "src"
 WEIGHTS = SOURCES / "attnbook/weights"
 NPM = BOOK.parent / "node_modules"
 
-# Where the book is built, the package is not installed: what needs no PyTorch is read from here.
+# The package is not installed where the book is built; modules without PyTorch load from here.
 sys.path.insert(0, str(SOURCES))
 
 
 def pages(site: Path) -> list[Path]:
-    """The built pages; templates of the theme are none, also those in a translation's site."""
+    """The built pages, without the theme's templates here and in a translation's site."""
     return [page for page in site.rglob("*.html") if "_static" not in page.parts]

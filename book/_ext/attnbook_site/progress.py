@@ -1,7 +1,7 @@
-"""What the reader's browser keeps: pages of chapters read to the end, questions answered.
+"""The progress that a reader's browser stores: chapter pages read to the end, answered questions.
 
-`progress.js` marks both in the table of contents. It is told which pages there are, and what each
-asks: a quiz forgets answers to questions that have changed, and so does the mark.
+`progress.js` marks both in the table of contents. It gets the pages and their quizzes: if the
+questions of a quiz have changed, the quiz forgets its answers, and the mark goes, too.
 """
 
 import json
@@ -21,7 +21,7 @@ CHAPTER = re.compile(r"(.*/)?\d\d_\w+")
 
 
 def content(questions: list[object]) -> int:
-    """The hash by which a quiz knows its questions: `hash(JSON.stringify(questions))`."""
+    """The hash by which a quiz identifies its questions: `hash(JSON.stringify(questions))`."""
     value = 0x811C9DC5
     for byte in json.dumps(questions, ensure_ascii=False, separators=(",", ":")).encode():
         value = (value ^ byte) * 0x01000193 % 2**32

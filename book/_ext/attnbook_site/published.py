@@ -1,9 +1,9 @@
 """A published language model on the site, in parts, for the widgets that run it in the page.
 
 The setting `attnbook_model`, or else the variable BOOK_MODEL, names its file; `make book` sets it
-where the file is in the cache. A part is named by its sha256, and the pages of those widgets say
-which parts there are: a reader's browser fetches nothing before being asked for the model, finds a
-damaged part, and keeps those that have come.
+if the file is in the cache. A part is named by its sha256, and the pages of those widgets list the
+parts: a reader's browser fetches nothing before being asked for the model, detects damaged parts,
+and keeps those it has received.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def parts(path: Path, most: int) -> list[tuple[str, int]]:
 
 
 def write(app: Sphinx) -> None:
-    """Write the parts, and leave those that are there."""
+    """Write the parts that are not there yet."""
     if app.builder.format != "html" or not app.config.attnbook_model:
         return
     path, folder = Path(app.config.attnbook_model), Path(app.outdir) / "_static/model"
@@ -51,7 +51,7 @@ def offer(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Tell a page that shows such a widget which parts there are."""
+    """List the parts on a page that shows such a widget."""
     views = doctree.findall(WidgetView) if doctree else ()
     if not app.config.attnbook_model or not any(v.stored.class_name in RUN for v in views):
         return

@@ -15,7 +15,7 @@ PUBLIC = re.compile(r"https://(github|gitlab)\.com/[\w.-]+/[\w.-]+")
 def address(url: str) -> str | None:
     """The address of a repository in the form for pages and install lines; None if it is malformed.
 
-    tools/course.py uses it, too, so that it writes only addresses that can be built.
+    tools/course.py uses it, too, so that it writes only addresses that the build accepts.
     """
     url = url.strip().rstrip("/").removesuffix(".git")
     return url if not url or PUBLIC.fullmatch(url) else None
@@ -23,7 +23,7 @@ def address(url: str) -> str | None:
 
 def configure(app: Sphinx, config: Config) -> None:
     options = config.html_theme_options
-    # Jupyter Book fills in its own address where _config.yml gives none at all.
+    # Jupyter Book fills in its own address if _config.yml gives none at all.
     configured = options.get("repository_url") or ""
     if "executablebooks/jupyter-book" in configured:
         configured = ""
@@ -39,7 +39,7 @@ def configure(app: Sphinx, config: Config) -> None:
 def problem_link(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
 ) -> None:
-    """`problem_url`: the form for a new issue, else the page that says how to report."""
+    """Set `problem_url`: the form for a new issue, else the page that says how to report."""
     url = app.config.html_theme_options["repository_url"]
     if not url:
         help_page = "book/troubleshooting"
@@ -56,5 +56,5 @@ def problem_link(
 
 def setup(app: Sphinx) -> None:
     app.connect("config-inited", configure, priority=200)
-    # Before the theme, which leaves out a template that renders to nothing.
+    # Before the theme, which drops templates that render to nothing.
     app.connect("html-page-context", problem_link, priority=300)

@@ -1,13 +1,13 @@
-"""Search: a word with a hyphen is one word, too, so that *min-p* finds min-p and not every p."""
+"""Search treats a hyphenated word as one word, too, so that *min-p* does not find every p."""
 
 import re
 
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
 
-HYPHENED = re.compile(r"\b\w+(?:[-\u2010\u2011]\w+)+\b")  # hyphens that break a line, and not
+HYPHENED = re.compile(r"\b\w+(?:[-\u2010\u2011]\w+)+\b")  # U+2011 is non-breaking
 
-# In the browser: as one word where the book has it so, otherwise as its parts.
+# In the browser, a hyphenated word is one term if the index has it, otherwise its parts.
 SPLIT = r"""
 function splitQuery(query) {
   const known = (word) => {
@@ -25,7 +25,7 @@ function splitQuery(query) {
 
 
 class Hyphens(SearchEnglish):
-    """English, with hyphenated words as one word beside their parts."""
+    """English, with each hyphenated word indexed as one word besides its parts."""
 
     js_splitter_code = SPLIT
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from attnbook.bundles import STATE, VIEW
 
-HEAVY = 13_000  # characters in base64: a binary part with more comes late, as a file of its own
+HEAVY = 13_000  # characters in base64; a longer binary part is loaded late, from its own file
 # Keys that the page does not need: sources are shared files, the rest is layout for a kernel.
 NOT_ON_A_PAGE = {"_esm", "_css", "layout", "tabbable", "tooltip", "_dom_classes"}
 
@@ -56,13 +56,13 @@ class StoredWidget:
 
     @property
     def late(self) -> dict[str, str]:
-        """Its heavy parts, by names that follow from their content."""
+        """Its heavy parts, each named by a hash of its content."""
         parts = [part["data"] for part in self.record.get("buffers", [])]
         heavy = [data for data in parts if len(data) > HEAVY]
         return {f"part-{hashlib.sha256(data.encode()).hexdigest()[:16]}": data for data in heavy}
 
     def on_page(self) -> dict[str, Any]:
-        """The record without what the page gets from files of their own."""
+        """The record without the parts that the page gets from separate files."""
         state = {k: v for k, v in self.record["state"].items() if k not in NOT_ON_A_PAGE}
         record = {**self.record, "state": state}
         if names := {data: name for name, data in self.late.items()}:
@@ -115,7 +115,7 @@ def views(path: Path) -> list[StoredWidget]:
 
 
 def by_id(path: Path, model_id: str) -> StoredWidget:
-    """The view of `model_id` in the notebook at `path`."""
+    """The view with id `model_id` in the notebook at `path`."""
     found = _read(path, path.stat().st_mtime_ns).get(model_id, "is not in the notebook")
     if isinstance(found, str):
         raise NotStoredError(f"widget {model_id} of {path.name} {found}")
@@ -123,7 +123,7 @@ def by_id(path: Path, model_id: str) -> StoredWidget:
 
 
 def by_name(path: Path, name: str) -> StoredWidget:
-    """The widget called `name` in the notebook at `path`."""
+    """The widget named `name` in the notebook at `path`."""
     if not path.is_file():
         raise NotStoredError(f"no notebook {path.name} to take the widget {name!r} from")
     widgets = views(path)

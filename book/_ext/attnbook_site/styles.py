@@ -22,12 +22,12 @@ IMPORT = re.compile(r'@import "([^"]+)";')
 WORD = re.compile(r"[\w-]+")
 PLAIN = {"skip_comments": True, "skip_whitespace": True}
 GROUPS = ("container", "media", "supports")
-JOINED = re.compile(r"bs-\w+-\w+")  # names that Bootstrap's script puts together
+JOINED = re.compile(r"bs-\w+-\w+")  # names that Bootstrap's script assembles
 ADDRESS = re.compile(r"""url\((["']?)(?!["']|data:|https?:|[/#])([^)]*?)\1\)""")
 
 
 def text_of(sheet: Path, folder: Path) -> str:
-    """The sheet with its imports, with URLs relative to `folder`."""
+    """The sheet with its imports inlined and its URLs relative to `folder`."""
     text = sheet.read_text(encoding="utf-8").replace('@charset "UTF-8";', "")
     text = ADDRESS.sub(lambda found: f"url({relpath(sheet.parent / found[2], folder)})", text)
     return IMPORT.sub(lambda found: text_of(sheet.parent / found[1], folder), text)
@@ -56,7 +56,7 @@ def of_use(rules: list[Any], words: set[str]) -> str:
 
 
 def names(selector: list[Any]) -> set[str]:
-    """The classes and ids that a selector asks for; not those in `:not(...)` and similar."""
+    """The classes and ids that a selector requires; not those in `:not(...)` and similar."""
     pairs = zip([None, *selector], selector, strict=False)
     asked = {b.value for a, b in pairs if b.type == "hash" or (b.type == "ident" and a == ".")}
     return {name for name in asked if not JOINED.fullmatch(name)}

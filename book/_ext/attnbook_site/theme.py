@@ -1,4 +1,4 @@
-"""Templates, options of the theme, and the parts of the theme that the book removes."""
+"""Templates, theme options, and the parts of the theme that the book removes."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,13 @@ from sphinx.config import Config
 
 from .places import BOOK, EXT
 
-# Scripts and style sheets that other extensions put on every page and no page uses.
+# Scripts and style sheets that other extensions put on every page although no page uses them.
 UNUSED = ("thebe", "design-tabs.js")
 
-# Files of the theme that no page fetches; 5 MB of the site otherwise.
+# Files of the theme that no page fetches: 5 MB.
 LEFT_OUT = ("scripts/fontawesome.js", "**/*.js.map", "**/*.css.map", "**/*.LICENSE.txt")
 
-# Scripts that stop where a browser keeps nothing: they get layout.html's `bookStorage`.
+# Scripts that fail in a browser without storage: they get layout.html's `bookStorage` instead.
 KEEPING = ("scripts/pydata-sphinx-theme.js", "sphinx_highlight.js", "searchtools.js")
 STORAGE = ("localStorage.", "bookStorage.")
 
@@ -30,15 +30,15 @@ MENDED = {
     'role="doc-biblioentry"': 'role="listitem"',
 }
 
-HERO = '<div class="hero '  # of the first page alone
+HERO = '<div class="hero '  # only on the first page
 TOGGLE = '<summary><span class="toctree-toggle"'
 
-# Names and punctuation need no colour of their own: without a span each, a chapter's page
-# has a quarter fewer elements to set.
+# Names and punctuation need no colour of their own: without a span for each, a chapter's page
+# has a quarter fewer elements to lay out.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|p|w)">([^<]*)</span>')
 
-# Each line of a cell's code is an element, so that what does not fit hangs below its beginning.
-# Pygments ends its spans with each line.
+# Each line of a cell's code becomes an element, so that a line that wraps has a hanging indent.
+# Pygments closes its spans at the end of each line.
 CODE = re.compile(
     r'(<div class="highlight-i?python3? notranslate"><div class="highlight"><pre>)'
     r"(?:<span></span>)?"
@@ -46,10 +46,10 @@ CODE = re.compile(
     re.DOTALL,
 )
 
-# Where a line that does not fit may break first: after a bracket that opens, before a dot.
+# Where a line that is too long wraps first: after an opening bracket, before a dot.
 BREAKS = re.compile(r'(?<=[(\[])(?=[^)\]\s])|(?=<span class="o">\.</span>)')
 
-# Scripts that later ones on the page need at once; the others are deferred.
+# Scripts that later ones on the page need immediately; the others are deferred.
 AT_ONCE = ("documentation_options", "doctools", "translated", "widgets")
 
 REDIRECT = """<!DOCTYPE html>
@@ -69,7 +69,7 @@ def configure(app: Sphinx, config: Config) -> None:
     config.html_static_path.append(str(BOOK / "_static"))
     config.html_theme_options.update(
         article_footer_items=["report-problem.html", "colophon.html"],
-        footer_content_items=[],  # the colophon says it
+        footer_content_items=[],  # the colophon replaces them
         back_to_top_button=False,  # it covers a line of text
         navbar_persistent=[],  # otherwise the two themes together show two search boxes
         search_bar_text="Search this book",
@@ -116,16 +116,16 @@ def finish(app: Sphinx) -> None:
             file.unlink()
     for file in (out / "_static" / name for name in KEEPING):
         file.write_text(file.read_text("utf-8").replace(*STORAGE), "utf-8")
-    # The theme has no colours for "auto", which only its script resolves: without one, light.
+    # The theme has no colours for "auto", which only its script resolves: light is the fallback.
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         fixed = text.replace(' data-theme="auto"', ' data-theme="light"', 1)
-        # The arrow beside a chapter that has a second page bears no name.
         for kept in ("mode", "theme"):
             old, new = (f"dataset.{kept} = {each}" for each in STORAGE)
             fixed = fixed.replace(old, new)
         if HERO in fixed:
             fixed = fixed.replace("<body ", '<body class="with-hero" ', 1)
+        # The arrow beside a chapter with a second page has no accessible name.
         fixed = fixed.replace(TOGGLE, TOGGLE.replace("<summary", '<summary aria-label="Its pages"'))
         if fixed != text:
             page.write_text(fixed, encoding="utf-8")

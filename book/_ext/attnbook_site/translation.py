@@ -1,10 +1,10 @@
-"""A page in another language, built alone beside the English site by `tools/translation.py`.
+"""Pages in another language, built separately beside the English site by `tools/translation.py`.
 
 Prose comes from the catalogues of sphinx-intl. All other words of a page, those of drawings, stored
-widgets, alternative texts and of the theme, are looked up in `locale/LANGUAGE/widgets.json` when
-the page is written. What a widget says later is looked up in the page by `translated.js`, which
-only such a page has. A `{name}` in an entry stands for any text, which is looked up in turn,
-and a `{n}` of one letter for a number.
+widgets, alternative texts and the theme, are looked up in `locale/LANGUAGE/widgets.json` when the
+page is written. What a widget writes later is looked up in the browser by `translated.js`, which
+only such a page has. In an entry, `{name}` stands for any text, which is looked up in turn, and
+`{n}`, with a single letter, for a number.
 """
 
 import html
@@ -26,25 +26,25 @@ from .places import BOOK, EXT
 
 LOCALE = BOOK.parent / "locale"
 SCRIPT = "translated.js"
-# Traits of a widget that its code reads, and the words that a model reads and writes.
+# Traits that a widget's code reads, and those with the words that a model reads and writes.
 NOT_WORDS = {"name", "weights", "text", "key_tokens", "query_tokens", "parts"}
 ENTRY = re.compile(r"\{(\w+)\}")
 SENTENCE = re.compile(r"(?<=[.?!…]) (?=\S)")
 HEARD = "alt|title|content|placeholder|aria-label|data-bs-title|data-tooltip"
 ATTRIBUTE = re.compile(rf"\b({HEARD})=([\"'])(.*?)\2", re.DOTALL)
-# Code stays as it is, and so do tokens.
+# Code and tokens stay as they are.
 PIECES = re.compile(r"(<(pre|code|script|style|bdi)\b.*?</\2>|<[^>]*>)", re.DOTALL)
 STORED = re.compile(rf'(<script type="{re.escape(STATE)}">)(.*?)(</script>)', re.DOTALL)
 SOURCES = "## Bibliography\n\n```{bibliography}\n```\n"
 
 
 def read(language: str) -> dict[str, dict[str, str]]:
-    """The words of a language that stand in no prose."""
+    """A language's entries for words outside of prose."""
     return json.loads((LOCALE / language / "widgets.json").read_text("utf-8"))
 
 
 def pattern(said: str) -> re.Pattern[str]:
-    """What an entry with places fits."""
+    """The regular expression of an entry with placeholders."""
     parts = [
         (r"([\d.,]+)" if len(part) == 1 else "(.+?)") if n % 2 else re.escape(part)
         for n, part in enumerate(ENTRY.split(said))
@@ -53,21 +53,21 @@ def pattern(said: str) -> re.Pattern[str]:
 
 
 class Words:
-    """Looks texts up: the whole, or an entry with places for any text, or sentence by sentence."""
+    """Looks texts up as a whole, exactly or by an entry with placeholders, or by sentence."""
 
     def __init__(self, entries: dict[str, str]) -> None:
         self.exact = entries
         self.open = [(pattern(said), said) for said in entries if ENTRY.search(said)]
 
     def entry(self, text: str) -> tuple[str, tuple[str, ...]] | None:
-        """The entry that fits a text, and what stands in its places."""
+        """The entry that fits a text, and the values of its placeholders."""
         if text in self.exact:
             return text, ()
         fits = ((said, form.fullmatch(text)) for form, said in self.open)
         return next(((said, found.groups()) for said, found in fits if found), None)
 
     def find(self, text: str) -> str | None:
-        """What stands for a text; None if there is nothing."""
+        """The translation of a text; None if there is none."""
         if (found := self.entry(text)) is None:
             return None
         values = dict(zip(ENTRY.findall(found[0]), map(self, found[1]), strict=False))
@@ -83,7 +83,7 @@ class Words:
         return text.replace(core, found, 1) if found else text
 
     def state(self, value: Any) -> Any:
-        """The state of widgets, with all words that a reader sees."""
+        """The state of widgets, with all words that a reader sees translated."""
         if isinstance(value, dict):
             return {k: v if k in NOT_WORDS else self.state(v) for k, v in value.items()}
         if isinstance(value, list):
@@ -93,7 +93,7 @@ class Words:
         return self.markup(value) if value.startswith("<svg") else self(value)
 
     def markup(self, text: str) -> str:
-        """Markup, with its texts and the attributes that a reader sees or hears."""
+        """Markup, with its texts and the attributes that a reader sees or hears translated."""
 
         def escaped(words: str) -> str:
             found = self(html.unescape(words))
@@ -113,7 +113,7 @@ class Words:
         return "".join([*parts, escaped(text[last:])])
 
     def page(self, text: str) -> str:
-        """A whole page of the site."""
+        """A whole page of the site, translated."""
 
         def stored(found: re.Match[str]) -> str:
             models = json.loads(found[2])
@@ -126,7 +126,7 @@ class Words:
 
 
 class EnglishPages(SphinxPostTransform):
-    """Links to pages that are not translated lead to the English ones, by their full names."""
+    """Makes links to untranslated pages lead to the English ones, by their full names."""
 
     default_priority = 1  # before MyST resolves them
 
@@ -142,7 +142,7 @@ class EnglishPages(SphinxPostTransform):
 
 
 class NoTitles(SphinxPostTransform):
-    """Links to English pages have no tooltip: it would name a project, and the book has none."""
+    """Removes tooltips of links to English pages, which name a project although there is none."""
 
     default_priority = 20  # after MyST has resolved them
 
@@ -155,7 +155,7 @@ class NoTitles(SphinxPostTransform):
 
 
 def add_sources(app: Sphinx, docname: str, source: list[str]) -> None:
-    """The page gets its own bibliography, as it is built without the book's."""
+    """Add a bibliography to the page, since it is built without the book's."""
     if not app.config.attnbook_translated:
         return
     notebook = json.loads(source[0])
@@ -170,7 +170,7 @@ def configure(app: Sphinx, config: Config) -> None:
 
 
 def write_script(app: Sphinx) -> None:
-    """Before the pages, so that its address carries a checksum."""
+    """Write the script before the pages, so that its URL carries a checksum."""
     if not app.config.attnbook_translated or app.builder.format != "html":
         return
     words = json.dumps(read(app.config.language)["running"], ensure_ascii=False)

@@ -1,6 +1,6 @@
 """Weights of models that run in the page.
 
-Each file of the package's folder of weights becomes a classic script with its bytes in base64: a
+Each file in the package's weights folder becomes a classic script with its bytes in base64, since a
 page opened as a file cannot fetch other files. `static-widgets.js` loads it when a widget asks.
 """
 
@@ -33,7 +33,7 @@ def check(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Warn about weights that a widget of the page needs and the site does not have."""
+    """Warn about weights that a widget of the page needs and the site lacks."""
     for view in doctree.findall(WidgetView) if doctree else ():
         state = view.stored.record["state"]
         wanted = state.get("weights") or []

@@ -1,12 +1,12 @@
 """Stored widgets on the pages.
 
 A notebook stores each widget's state together with a copy of its source. On a page the state stays
-and the source becomes one classic script per class, shared by all pages and taken from the package
-as it is now, so pages are light and a repaired widget is current everywhere. Heavy binary parts of
-a state are scripts of their own, which come when the reader begins. `static-widgets.js` draws from
-all this without a kernel, the first view as soon as the page is read so far. Without JavaScript the
-page shows the stored picture. A still drawing is stored as SVG, which is set into the page, so that
-it follows the page's theme and its words can be selected.
+and the source becomes one classic script per class, shared by all pages and taken from the current
+package, so pages are light and a fixed widget is up to date everywhere. Heavy binary parts of a
+state are separate scripts, loaded when the reader begins. `static-widgets.js` draws from all this
+without a kernel, the first view as soon as the page is parsed that far. Without JavaScript the page
+shows the stored picture. A still drawing is stored as SVG, which is set into the page, so that it
+follows the page's theme and its words can be selected.
 
     ```{widget} 01_seq2seq learnt-map
     ```
@@ -42,7 +42,7 @@ VIEW_START = '<div class="widget-view"'
 
 
 class WidgetView(nodes.General, nodes.Element):
-    """The view `model_id` of the notebook `path`."""
+    """The view with id `model_id` in the notebook at `path`."""
 
     @property
     def stored(self) -> StoredWidget:
@@ -55,8 +55,7 @@ def script_json(value: object) -> str:
 
 
 class StoredViews(SphinxPostTransform):
-    """Replaces a widget view in a notebook's output by a `WidgetView`, and a still drawing by its
-    SVG."""
+    """Replaces stored widget views by a `WidgetView` each, and still drawings by their SVG."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
     formats = ("html",)
@@ -128,7 +127,7 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
         f'<script type="{VIEW}">{view}</script>'
     )
     if widget.png:
-        # The name follows from the content: pages of earlier builds keep theirs.
+        # The name is a hash of the content, so that pages of earlier builds keep their files.
         name = f"widget-{hashlib.sha256(widget.png).hexdigest()[:16]}.png"
         folder = Path(self.builder.outdir) / self.builder.imagedir
         folder.mkdir(parents=True, exist_ok=True)
@@ -143,8 +142,7 @@ def visit(self: HTML5Translator, node: WidgetView) -> None:
 
 
 def write(widget: StoredWidget, out: Path) -> str:
-    """Write the script of the widget's class, which all pages share; returns its address below
-    `_static`."""
+    """Write the script of a widget's class for all pages; returns its path below `_static`."""
     name, address = widget.class_name, f"widgets/{widget.class_name}.js"
     # A class that a chapter defines itself has its own source.
     esm, css = bundles.load(name) if name in bundles.classes() else widget.sources
@@ -157,8 +155,7 @@ def write(widget: StoredWidget, out: Path) -> str:
 
 
 def write_data(out: Path, name: str, data: str) -> None:
-    """Write the script with bytes in base64 that the runtime fetches by their name when a widget
-    needs them."""
+    """Write bytes in base64 as a script, which the runtime fetches by name for widgets."""
     file = out / "_static/weights" / f"{name}.js"
     file.parent.mkdir(parents=True, exist_ok=True)
     text = f'(globalThis.attnbookWeights??={{}})[{script_json(name)}]="{data}";\n'
@@ -198,11 +195,11 @@ def page_state(widgets: Iterable[StoredWidget]) -> dict[str, Any]:
 
 
 def configure(app: Sphinx, config: Config) -> None:
-    config.nb_ipywidgets_js = {}  # the own runtime instead, on pages that show a widget
+    config.nb_ipywidgets_js = {}  # replaced by RUNTIME, on pages that show a widget
 
 
 def placed(script: str) -> Callable[[Sphinx], None]:
-    """Write a script before the pages are written, so that its URL carries a checksum."""
+    """A listener that writes a script before the pages, so that its URL carries a checksum."""
 
     def place(app: Sphinx) -> None:
         if app.builder.format == "html":

@@ -1,4 +1,4 @@
-"""How many bits a language model needs for a text: per token, and per byte."""
+"""The number of bits that a language model needs to encode a text, per token and per byte."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -15,23 +15,24 @@ from attnbook.text.corpus import Stream, Tokenizer, check_stream, join, piece, t
 def nats(
     model: Callable[[Tensor], Tensor], stream: Stream, n: int, *, batch_size: int = 64
 ) -> Float[Tensor, " place"]:
-    """What a model needs for each token of a stream but the first: -ln P(token | those before).
+    """The cost of each token of a stream but the first: -ln P(token | the tokens before it).
 
-    The stream is read in windows of n tokens, each half a window further. A token counts in
-    the first window that predicts it, so that it has n / 2 tokens before it at least, except at the
-    start of the stream.
+    The stream is read in windows of n tokens, each starting half a window after the one before. A
+    token is scored in the first window that predicts it, so that it has a context of at least n / 2
+    tokens, except at the start of the stream.
 
     Args:
-        model: gives `[batch token vocab]` scores of the next token, a module without its dropout.
+        model: returns `[batch token vocab]` logits of the next token; a module runs without
+            dropout.
         stream: `[token]` ids.
-        n: the most tokens that the model reads, its context.
-        batch_size: number of windows that are read at once.
+        n: the context length, the most tokens that the model reads at once.
+        batch_size: number of windows in a batch.
 
     Returns:
         `[token - 1]` nats, in float64.
 
     Raises:
-        ValueError: if a number is below 1, or the stream has fewer than 2 tokens.
+        ValueError: if n or batch_size is below 1, or the stream has fewer than 2 tokens.
     """
     check_whole(1, n=n, batch_size=batch_size)
     check_stream(2, stream)
@@ -59,11 +60,11 @@ def bits_and_bytes(
     *,
     batch_size: int = 64,
 ) -> tuple[float, int]:
-    """The two parts of `bits_per_byte`, of a stream without its first token.
+    """The bits and the bytes of a stream without its first token, as `bits_per_byte` divides them.
 
     Args:
         model, stream, n, batch_size: as for `nats`.
-        sizes: the bytes of each token, as `token_bytes` gives them.
+        sizes: the number of bytes of each token, from `token_bytes`.
     """
     bits = nats(model, stream, n, batch_size=batch_size).sum().item() / math.log(2)
     return bits, int(sizes[piece(stream, 1, len(stream))].sum())
@@ -72,20 +73,20 @@ def bits_and_bytes(
 def bits_per_byte(
     model: Callable[[Tensor], Tensor], tokenizer: Tokenizer, texts: Iterable[str], n: int
 ) -> float:
-    """The bits that a model needs for texts, per byte of their UTF-8.
+    """The bits that a model needs to encode texts, per byte of their UTF-8.
 
         bits = sum_t -log2 P(token_t | those before) / sum_t bytes(token_t)
 
-    So models with other tokens can be compared, also with programs that compress. The end token
-    behind each text counts, as it says how long the text is.
+    So models with different tokenizers can be compared, also with compression programs. The end
+    token after each text counts, since it encodes the text's length.
 
     Args:
         model, n: as for `nats`.
         tokenizer: cuts the texts into tokens.
-        texts: at least one, with a byte at least.
+        texts: at least one, with at least one byte in all.
 
     Raises:
-        ValueError: if the texts are empty or one string, or as `nats` does.
+        ValueError: if texts is a string or holds no byte, or for the same reasons as `nats`.
 
     Source: Gao et al. 2020, section 3.1.
     """

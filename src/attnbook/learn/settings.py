@@ -1,4 +1,4 @@
-"""Settings of a training run: a TOML file in sections, each key with its type and its meaning."""
+"""Settings of a training run: the sections of a TOML file, and each key's type and meaning."""
 
 import json
 import re
@@ -22,7 +22,7 @@ RECIPES = Path(__file__).parent / "recipes"
 
 @dataclass(frozen=True)
 class DataSettings:
-    """The texts and their tokens.
+    """The texts and how they are tokenized.
 
     Attributes:
         source: "sotu", the messages of US presidents to Congress, of which the years that end in 5
@@ -47,7 +47,7 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """What an update does.
+    """How each update is computed.
 
     Attributes:
         name: "adamw", or "muon" for the matrices of the blocks and AdamW for the rest.
@@ -86,7 +86,7 @@ class OptimizerSettings:
 
     @property
     def muon(self) -> Muon:
-        """Muon with these numbers, which include those of AdamW."""
+        """Muon with these settings, which include those of AdamW."""
         names = ("momentum", "scale", "weight_decay", "beta1", "beta2")
         return Muon(**{name: getattr(self, name) for name in names})
 
@@ -140,11 +140,11 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a run, by sections; `model` has the keys of `TransformerConfig`.
+    """All settings of a run, by section; `model` has the keys of `TransformerConfig`.
 
     Raises:
-        ValueError: if a setting is none of those that its section allows, or learned positions are
-            fewer than a row has tokens.
+        ValueError: if a section does not allow a setting, or there are fewer learned positions than
+            tokens in a row.
 
     In other libraries: `TrainingArguments` of `transformers`.
     """
@@ -162,7 +162,7 @@ class Settings:
 
 @contextmanager
 def in_section(name: str) -> Iterator[None]:
-    """Name the section in errors, as a file of settings does: `train.steps`, not `steps`."""
+    """Prefix keys in errors with their section, as in `--set`: `train.steps`, not `steps`."""
     try:
         yield
     except ValueError as error:
@@ -174,15 +174,15 @@ KEYS = [f"{name}.{key.name}" for name, kind in SECTIONS.items() for key in field
 
 
 def read_settings(path: str | Path, changes: Iterable[str] = ()) -> Settings:
-    """Settings from a TOML file, and changes of them.
+    """Read settings from a TOML file and apply changes to them.
 
     Args:
-        path: where the file is, or the name of a recipe of this package, as "small".
-        changes: as "train.steps=200"; what stands after the sign is a value of TOML, or a text.
+        path: the file's path, or the name of one of this package's recipes, such as "small".
+        changes: such as "train.steps=200"; what follows the sign is a TOML value or plain text.
 
     Raises:
-        ValueError: if there is no such file, or it is no TOML; if a key is unknown, which names the
-            nearest that is known, or a value is of another kind than its key's or not allowed.
+        ValueError: if the file does not exist or is not TOML, a key is unknown (the error suggests
+            the nearest known one), or a value has the wrong type or is not allowed.
     """
     file = Path(path) if Path(path).is_file() else RECIPES / f"{path}.toml"
     if not file.is_file():
@@ -212,7 +212,7 @@ def _value(text: str) -> Any:
 
 
 def settings(sections: Mapping[str, Any]) -> Settings:
-    """Settings from sections, as TOML gives them; errors as `read_settings` raises them."""
+    """Settings from the sections of parsed TOML; raises the same errors as `read_settings`."""
     made: dict[str, Any] = {}
     for name, keys in sections.items():
         if name not in SECTIONS:
@@ -235,7 +235,7 @@ def settings(sections: Mapping[str, Any]) -> Settings:
 
 
 def _nearest(key: str) -> str:
-    """What was perhaps meant: the same name in another section, or one written nearly so."""
+    """Suggest what may have been meant: the same name in another section, or a similar key."""
     name = key.rpartition(".")[2]
     same = [known for known in KEYS if known.rpartition(".")[2] == name]
     near = same or get_close_matches(
@@ -245,7 +245,7 @@ def _nearest(key: str) -> str:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of TOML is of an annotated kind; a whole number is a number, too."""
+    """Whether a TOML value has the annotated type; an int counts as a float, too."""
     if isinstance(kind, UnionType):
         return any(_fits(value, part) for part in get_args(kind))
     if get_origin(kind) is Literal:
@@ -258,7 +258,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def in_words(kind: Any) -> str:
-    """An annotated kind, as an error and the guide say it."""
+    """An annotated type in words, for errors and the guide."""
     if isinstance(kind, UnionType):
         return " or ".join(in_words(part) for part in get_args(kind) if part is not NoneType)
     if get_origin(kind) is Literal:
@@ -270,7 +270,7 @@ def in_words(kind: Any) -> str:
 
 
 def to_toml(settings: Settings) -> str:
-    """The settings as a file of TOML, every key written out; `read_settings` gives them back."""
+    """The settings as TOML, with every key that is not None; `read_settings` reads it back."""
     lines = []
     for name, keys in asdict(settings).items():
         lines += ["", f"[{name}]"]
@@ -282,7 +282,7 @@ def to_toml(settings: Settings) -> str:
 def _written(value: Any) -> str:
     if isinstance(value, float):
         return str(value)
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # no TOML has it plain
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML wants it escaped
 
 
 def described() -> list[tuple[str, str, str, str]]:
@@ -299,7 +299,7 @@ def described() -> list[tuple[str, str, str, str]]:
 
 
 def table() -> str:
-    """What `described` says, as the table of the guide."""
+    """The rows of `described`, as the guide's table in Markdown."""
     lines = ["| key | kind | default | meaning |", "| --- | --- | --- | --- |"]
     for key, kind, default, meaning in described():
         cells = (f"`{key}`", kind, default and f"`{default}`", meaning)
@@ -308,7 +308,7 @@ def table() -> str:
 
 
 def _meanings(section: type) -> dict[str, str]:
-    """What a docstring says about each name under "Attributes:"."""
+    """The description of each name under "Attributes:" in a class's docstring."""
     said = (getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     found = {}
     for entry in re.split(r"\n    (?=\S)", f"\n{said}")[1:]:

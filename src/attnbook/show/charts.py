@@ -1,7 +1,7 @@
-"""Charts of matplotlib as SVG whose words are text and whose colours are the page's.
+"""matplotlib's charts as SVG, with words as text and in the page's colours.
 
 Every chart is `WIDE` inches wide: one unit of the drawing is one point, a phone shows it a little
-larger, and no word has fewer than `LEAST` units.
+larger, and no text is smaller than `LEAST` units.
 """
 
 import base64
@@ -27,11 +27,11 @@ from PIL import Image
 from attnbook import bundles
 
 WIDE = 4.9  # inches: 353 points; a phone has 358 pixels for them
-LEAST = 11  # points of the smallest word
-FINE = 3.0  # pixels of an image for each point
+LEAST = 11  # points: the size of the smallest text
+FINE = 3.0  # pixels of an image per point
 MARGIN = 3  # points around titles
-CIRCLE = len(Path.unit_circle())  # points and handles of a circle of curves
-# Colours that have a name in `chart.css`, and there another form for the dark.
+CIRCLE = len(Path.unit_circle())  # vertices of a circle made of curves, with control points
+# Colours that have a name in `chart.css`, which gives them another value in the dark theme.
 NAMED = {
     "#0072b2": "var(--chart-blue)",
     "#e69f00": "var(--chart-orange)",
@@ -48,7 +48,7 @@ NAMED = {
 }
 ANCHORS = {"left": ("start", 0.0), "center": ("middle", 0.5), "right": ("end", 1.0)}
 RAISED = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
-POWER = re.compile(r"\$\\mathdefault\{(.*?)\}\$")  # as an axis labels its ticks
+POWER = re.compile(r"\$\\mathdefault\{(.*?)\}\$")  # how an axis labels its ticks
 
 
 def show() -> None:
@@ -63,10 +63,10 @@ def publish(figure: Figure) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """A figure as one SVG element, which has its own colours for a dark page.
+    """A figure as one SVG element, with colours of its own for a dark page.
 
-    The figure is fitted first: made `WIDE`, its small words larger, its long titles of several
-    lines.
+    The figure is fitted first: made `WIDE` inches wide, its small text enlarged, its long titles
+    broken into lines.
 
     Raises:
         ValueError: if something is hatched.
@@ -92,7 +92,7 @@ def svg(figure: Figure) -> str:
 
 
 def fit(figure: Figure) -> None:
-    """Make a figure as wide as a phone, its small words larger, and break its long lines."""
+    """Make a figure as wide as a phone, enlarge its small text, and break its long lines."""
     figure.set_size_inches(WIDE, figure.get_figheight())
     figure.patch.set_visible(False)
     for axes in figure.axes:
@@ -100,13 +100,13 @@ def fit(figure: Figure) -> None:
             axes.patch.set_visible(False)
     for words in figure.findobj(Text):
         words.set_fontsize(max(LEAST, words.get_fontsize()))
-    for _ in range(2):  # what is broken moves the axes
+    for _ in range(2):  # broken lines move the axes
         figure.draw_without_rendering()
         fit_words(figure)
 
 
 def fit_words(figure: Figure) -> None:
-    """Break the titles and the labels below the axes."""
+    """Break the lines of all titles and axis labels."""
     width = WIDE * 72 - 2 * MARGIN
     for words in (figure._suptitle, figure._supxlabel):  # pyright: ignore[reportAttributeAccessIssue]
         if words is not None:
@@ -119,7 +119,7 @@ def fit_words(figure: Figure) -> None:
 
 
 def fit_axes(axes: Axes, width: float, alone: bool) -> None:
-    """Break the title and the labels of both axes; a title above all others begins at the left."""
+    """Break the title and both axis labels; if `alone`, the title starts at the left edge."""
     box = axes.get_position()
     left, across = box.x0 * WIDE * 72, box.width * WIDE * 72
     title = axes._left_title  # pyright: ignore[reportAttributeAccessIssue]
@@ -139,7 +139,7 @@ def fit_axes(axes: Axes, width: float, alone: bool) -> None:
 
 
 def broken(words: Text, width: float) -> None:
-    """Break a text's lines at spaces where they are wider."""
+    """Break a text's lines at spaces where they exceed the width."""
     lines = []
     for line in words.get_text().split("\n"):
         parts, line = line.split(" "), ""
@@ -162,15 +162,15 @@ def at(number: float) -> str:
 
 
 def element(tag: str, attributes: dict[str, str], inside: str = "") -> str:
-    """An element whose attributes are in single quotes: JSON would escape double ones."""
+    """An element with its attributes in single quotes: JSON would escape double ones."""
     given = "".join(f" {name}='{escape(str(text))}'" for name, text in attributes.items())
     return f"<{tag}{given}>{inside}</{tag}>" if inside else f"<{tag}{given}/>"
 
 
 def paint(colour: Sequence[float | int] | np.ndarray) -> tuple[str, bool]:
-    """A colour as the page knows it, and whether it has a form for the dark.
+    """A colour in the page's CSS, and whether it has another value in the dark theme.
 
-    Greys stand between the page and its ink.
+    Greys are mixed from the page's background and its ink.
     """
     red, green, blue = (round(255 * part) for part in colour[:3])
     name = f"#{red:02x}{green:02x}{blue:02x}"
@@ -185,25 +185,25 @@ def paint(colour: Sequence[float | int] | np.ndarray) -> tuple[str, bool]:
 
 
 class Renderer(RendererBase):
-    """Draws a figure into SVG elements, one point a unit.
+    """Draws a figure as SVG elements, one unit per point.
 
     Args:
         width: in points.
         height: in points.
-        figure: whose texts of several lines are aligned.
+        figure: the figure, whose texts of several lines keep their alignment.
     """
 
     def __init__(self, width: float, height: float, figure: Figure):
         super().__init__()
         self.width, self.height = width, height
-        self._drawn: list[tuple[dict[str, str], str]] = []  # of a path its looks and its way
+        self._drawn: list[tuple[dict[str, str], str]] = []  # (looks, way) or ({}, element)
         found: list[Any] = figure.findobj(Text)
         self._aligned = {
             line: words.get_ha() for words in found for line in words.get_text().split("\n")
         }
 
     def parts(self) -> list[str]:
-        """The elements; opaque paths that look the same are one."""
+        """The elements; successive opaque paths that look the same are merged."""
         merged: list[tuple[dict[str, str], str]] = []
         for looks, way in self._drawn:
             same = merged and looks and merged[-1][0] == looks
@@ -254,7 +254,7 @@ class Renderer(RendererBase):
             self._clipped(gc, path, transform, looks, way)
 
     def _way(self, path: Path, transform: Transform, filled: bool) -> str:
-        """The path in SVG's letters; what lies far outside the figure is cut."""
+        """The path as SVG commands; lines are cut far outside the figure, fills are not."""
         if len(path) == CIRCLE and (round_one := self._circle(path, transform)):
             return round_one
         letters = {Path.MOVETO: "M", Path.LINETO: "L", Path.CURVE3: "Q", Path.CURVE4: "C"}
@@ -270,7 +270,7 @@ class Renderer(RendererBase):
         return "".join(found)
 
     def _circle(self, path: Path, transform: Transform) -> str:
-        """A circle as two arcs, or nothing for another path."""
+        """A circle as two arcs, or "" for any other path."""
         points = transform.transform(np.asarray(path.vertices)[:-1:3])
         x, y = (points.min(0) + points.max(0)) / 2
         spans = np.hypot(*(points - (x, y)).T)
@@ -289,7 +289,7 @@ class Renderer(RendererBase):
         looks: dict[str, str],
         way: str,
     ) -> None:
-        """A path that leaves its axes goes into an inner drawing, which ends there."""
+        """Add a path; if it leaves its axes, it goes into an inner SVG that is clipped there."""
         frame = gc.get_clip_rectangle()
         box = path.get_extents(transform)
         thick = gc.get_linewidth() / 2
@@ -310,7 +310,7 @@ class Renderer(RendererBase):
     def draw_image(
         self, gc: GraphicsContextBase, x: float, y: float, im: Any, transform: Any = None
     ) -> None:
-        """An image keeps its pixels; its lightness is turned in the dark."""
+        """Add an image, which keeps its pixels; the dark theme inverts its lightness."""
         file = io.BytesIO()
         picture = Image.fromarray(np.ascontiguousarray(im[::-1]))
         picture.save(file, format="png", optimize=True)
@@ -331,7 +331,7 @@ class Renderer(RendererBase):
         ismath: Any = False,
         mtext: Any = None,
     ) -> None:
-        """A line of text, anchored where it is aligned, as a page's letters are narrower."""
+        """Add a line of text, anchored by its alignment, as a page's letters are narrower."""
         if ismath and (power := POWER.fullmatch(s)):
             raised = re.sub(r"\^\{(.*?)\}", lambda found: found[1].translate(RAISED), power[1])
             s, ismath = raised.replace(r"\times", "×"), False
@@ -364,7 +364,7 @@ class Renderer(RendererBase):
     def _draw_math(
         self, gc: GraphicsContextBase, x: float, y: float, s: str, prop: FontProperties
     ) -> None:
-        """A formula is drawn as shapes, level."""
+        """Draw a formula as shapes, always horizontally."""
         points, codes = text_to_path.get_text_path(prop, s, ismath=True)
         scale = prop.get_size_in_points() / text_to_path.FONT_SCALE
         shape = Path(np.asarray(points) * scale + (x, self.height - y), np.asarray(codes))

@@ -165,12 +165,12 @@ def cells(
     """Numbers as shaded cells: the larger the number, the deeper the colour of the role.
 
     Args:
-        values: `[column]` or `[row column]`; NaN is crossed out, as a masked score.
+        values: `[column]` or `[row column]`; NaN is crossed out, like a masked score.
         role, name: see the module's docstring.
         digits: decimals of the number in each cell. None: colour without a number.
         down: whether a list of values runs downwards.
         span: the values of the faintest and the deepest colour. None: 0 and the largest value or,
-            with negative values, plus and minus the largest absolute value.
+            if some are negative, minus and plus the largest absolute value.
         width, height: of one cell. None: 12, or the room that its number needs.
 
     Raises:
@@ -247,17 +247,17 @@ def dial(
     name: str = "",
     size: Number = 30,
 ) -> Part:
-    """A circle with hands, like a clock; between two hands, the angle is drawn, too.
+    """A circle with hands, like a clock; if there are two, the angle between them is drawn, too.
 
     Args:
         hands: `[hand 2]` the tip of each hand, to the right and upwards; the rim is at 1.
-        labels, roles: a word beyond the tip of each hand, and its colour; both may be empty.
+        labels, roles: a word beyond the tip of each hand, and its role; both may be empty.
         name: see the module's docstring; "name.0" is the first hand.
         size: width of the dial with its labels.
 
     Raises:
-        ValueError: if hands have another shape or are longer than 1, their number differs from that
-            of the labels or roles, or the labels leave no room for a circle.
+        ValueError: if hands have another shape or are longer than 1, labels or roles are not as
+            many as hands, or the labels leave no room for a circle.
     """
     table = numbers(hands, "hands")
     if table.ndim != 2 or table.shape[1] != 2 or not (np.hypot(*table.T) < 1 + 1e-6).all():
@@ -314,10 +314,10 @@ def grid(
     """Parts in rows and columns, each column as wide as its widest part.
 
     Args:
-        rows: `[row][column]` parts; None for an empty place. A string becomes a `text`, which
+        rows: `[row][column]` parts; None leaves a place empty. A string becomes a `text`, which
             appears with the first named part of its row. A part in place of a row spans all
             columns.
-        gap: between columns and rows, one number or two.
+        gap: the space between columns and between rows, one number or two.
         align: a letter for each column, l(eft), c(entre) or r(ight); the last is used for the rest.
         name, role: of the whole grid.
     """
@@ -360,7 +360,7 @@ def _name(part: Part) -> str:
 
 
 def space(height: Number) -> Part:
-    """Empty space of that height."""
+    """Empty space of this height."""
     return Part(0, height, ())
 
 
@@ -417,8 +417,8 @@ def arrow(
 ) -> Arrow:
     """An arrow from each part that `start` names to each that `end` names.
 
-    One start goes to many ends, many starts to one end; equal numbers are joined one to one. When
-    the end of an arrow appears at a step, a copy of its start flies there.
+    One start is joined to many ends, many starts to one end, and equal numbers one to one. When the
+    end of an arrow appears at a step, a copy of its start flies there.
 
     Args:
         start, end: names of parts; see the module's docstring.

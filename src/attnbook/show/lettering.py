@@ -26,7 +26,7 @@ def written(x: float | int, digits: int | None) -> str:
 
 
 def text_width(words: str, size: float | int) -> float:
-    """An estimate of a text's width, too wide rather than too narrow."""
+    """An estimate of a text's width, which errs on the wide side."""
     return float(size * sum(map(_letter, words)))
 
 

@@ -1,4 +1,4 @@
-"""The map of a chapter: its machine in a row of boxes, the part of the moment lit."""
+"""The map of a chapter: its machine as a row of boxes, with the current part lit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,18 +36,18 @@ class Map:
 
 
 def machine(*parts: str) -> Callable[..., Map]:
-    """The map of a chapter: called with the parts of the moment, it shows where the reader is.
+    """The map of a chapter: called with the current parts, it shows where the reader is.
 
         show = machine("words", "encoder", "one\\nvector", "decoder")
         show("encoder")
 
     Args:
-        parts: two or more different names, in the order in which numbers pass them; a line break
-            begins a new line.
+        parts: two or more different names, in the order in which data passes through them; a line
+            break begins a new line.
 
     Raises:
-        ValueError: if there are fewer than two parts, two are alike, all together are wider than a
-            phone, or a part that is to be lit is none of them.
+        ValueError: if there are fewer than two parts, two are alike, together they are wider than a
+            phone, or a part that is to be lit is not one of them.
     """
     check_text(**{f"part {n}": part for n, part in enumerate(parts, 1)})
     if len(parts) < 2 or len({*parts}) < len(parts):
@@ -63,7 +63,7 @@ def machine(*parts: str) -> Callable[..., Map]:
 
 def _box(words: str, lit: bool, name: str) -> Part:
     inner = text(words, "weight" if lit else "", size=SMALL)
-    width, height = HEAVY * inner.width + 8, inner.height + 8  # lit or not, of one width
+    width, height = HEAVY * inner.width + 8, inner.height + 8  # the same width, lit or not
     shade = DEEPEST / 2 if lit else FAINTEST
     inside = (Box(0, 0, width, height, "box", shade), ((width - inner.width) / 2, 4, inner))
     return Part(width, height, inside, name, "weight" if lit else "")

@@ -81,7 +81,7 @@ class Picture:
         return list(self._places)
 
     def values(self, name: str) -> np.ndarray:
-        """The numbers that the only part of this name shows."""
+        """The numbers shown by the only part of this name."""
         (place,) = self.find(name)
         if place.part.values is None:
             raise ValueError(f"name must be of a part that shows numbers, got {name!r}")
@@ -139,8 +139,10 @@ class Picture:
         return places if len(places) == n else places * n
 
     def svg(self, alt: str, style: str = "") -> str:
-        """The drawing as one SVG element. It takes colours and fonts from the page around it or, as
-        a stand-alone file, from `style`."""
+        """The drawing as one SVG element.
+
+        It takes colours and fonts from the page around it or, as a stand-alone file, from `style`.
+        """
         whole = {
             "xmlns": "http://www.w3.org/2000/svg",
             "class": "draw-picture draw-still" if style else "draw-picture",
@@ -164,7 +166,7 @@ class Picture:
 
 
 def _line(start: Place, end: Place, side: str, weight: float) -> list[Stroke]:
-    """A curve with its head; the weight is NaN for an arrow without one."""
+    """A curve with an arrowhead; `weight` is NaN for an arrow without a weight."""
     points, (dx, dy) = _way(start, end, side)
     thick = 1.5 if np.isnan(weight) else 0.8 + 5 * float(weight)
     (x, y), size = points[-1], 4 + thick / 2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnbook.show import charts
 
-# Okabe and Ito 2008: colours that colour-blind readers tell apart; line styles for print in grey.
+# Okabe and Ito 2008: colours that colour-blind readers can tell apart; line styles for grey print.
 BLUE, ORANGE, GREEN = "#0072b2", "#e69f00", "#009e73"
 PINK, SKY, RED = "#cc79a7", "#56b4e9", "#d55e00"
 LINE = 14  # points from one line of text to the next
@@ -29,7 +29,7 @@ ROLES = {
 def use_style() -> None:
     """Set matplotlib's defaults to the book's: palette, plain axes, a phone's width.
 
-    A notebook then shows each figure as SVG, which has its own colours for a dark page
+    A notebook then shows each figure as SVG, with colours of its own for a dark page
     (`attnbook.show.charts`).
     """
     charts.show()
@@ -62,9 +62,9 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float | int | None = None) 
     """Write each line's name at its right end in its colour, moving names that would overlap.
 
     Args:
-        ax: axes with one line for each name, in order; set its limits and scales before.
+        ax: axes with one line for each name, in order; set its limits and scales first.
         names: the names.
-        gap: least distance between two names, relative to the height of the axes; by default
+        gap: smallest distance between two names, relative to the height of the axes; by default
             one line of text.
 
     Raises:
@@ -93,7 +93,7 @@ def label_lines(ax: Axes, names: Sequence[str], gap: float | int | None = None) 
     for i in order:
         last = heights[i] = max(heights[i], last + gap)
     last = max(1, min(heights)) + gap
-    for i in order[::-1]:  # not into the title
+    for i in order[::-1]:  # keep out of the title
         last = heights[i] = min(heights[i], last - gap)
     for i in order:
         ax.annotate(
@@ -111,7 +111,7 @@ def bertviz_weights(
 ) -> list[Float[Tensor, "1 head query key"]]:
     """Weights for bertviz's views, rounded to three decimals.
 
-    bertviz writes every weight into the notebook with all its digits: 17, where 3 are visible.
+    bertviz writes every weight into the notebook with all 17 digits, although only 3 are visible.
 
     Args:
         attention: the weights of each layer, as `transformers` gives them.
@@ -120,7 +120,7 @@ def bertviz_weights(
         The rounded weights in float64, since 0.083 in float32 is written as 0.08299999684095383.
 
     Raises:
-        ValueError: if a layer's weights have another shape, as those of a batch of texts.
+        ValueError: if a layer's weights have another shape, such as those of a batch of texts.
     """
     for layer, weights in enumerate(attention):
         came = list(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__

@@ -1,6 +1,6 @@
 """Checks of assignment 1: from states to scores, weights, and one step of a decoder with attention.
 
-Each check takes the student's function, tries it on seeded random numbers, and prints one line.
+Each check calls the student's function with seeded random tensors and prints one line.
 """
 
 from collections.abc import Callable
@@ -172,7 +172,7 @@ def additive_scores(
 
 @check({"sizes": (1, 2, 3)}, {"sizes": (2, 3, 1)})
 def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5)) -> None:
-    """A softmax over the keys that may be attended to; True means: may."""
+    """A softmax over the keys that the mask allows; True means that a key may be attended to."""
     batch, queries, keys = sizes
     some = numbers(seed)
     scores = some(batch, queries, keys)

@@ -55,7 +55,7 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
 
 
 def _extreme(answer: Answer, state: Tensor, memory: Tensor, mask: Tensor) -> None:
-    """Words' scores are about -200; those of padding are so, too, or about 1,000."""
+    """Check scores of about -200 for words, and of about -200 or 1,000 for padding."""
     root = state.shape[-1] ** 0.5
     c = (200 * root) ** 0.5
     state, memory = state.clone(), memory.clone()

@@ -1,6 +1,6 @@
 """Checks of assignment 2: self-attention, scaling, masks and positions.
 
-Each check takes the student's function, tries it on seeded random numbers, and prints one line.
+Each check calls the student's function with seeded random tensors and prints one line.
 """
 
 from collections.abc import Callable
@@ -152,7 +152,7 @@ def decoder_mask(
 
 
 def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor) -> None:
-    """A hidden word is far louder than all others; it must not be heard."""
+    """Check that a hidden word has no effect, although its score is far above all others."""
     w_q, w_k, w_v = matrices
     d_k = w_k.shape[1]
     high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
@@ -170,7 +170,7 @@ def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor)
 
 
 def _low(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor) -> None:
-    """All scores are -5,000, alike to the last bit, so that rounding changes no weight."""
+    """Check scores of -5,000, equal to the last bit, so that rounding changes no weight."""
     w_q, w_k, w_v = matrices
     alike, q_low = x.clone(), torch.zeros_like(w_q)
     alike[..., 0], q_low[0, 0] = 1, (5000 * w_k.shape[1] ** 0.5) ** 0.5
@@ -251,7 +251,7 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
     low[..., 0], q_low[0], k_low[0], q_low[:, 0], k_low[:, 0] = 1, 0, 0, 0, 0
     q_low[0, 0] = (200 * d_k**0.5) ** 0.5
     k_low[0, 0] = -q_low[0, 0]
-    far = low @ q_low @ (low @ k_low).mT / d_k**0.5  # -200, more or less
+    far = low @ q_low @ (low @ k_low).mT / d_k**0.5  # about -200
     same(
         answer(low, q_low, k_low, w_v, may),
         far.masked_fill(~may, -torch.inf).softmax(-1) @ (low @ w_v),

@@ -11,7 +11,7 @@ from attnbook.teach.asking import check
 from attnbook.teach.judging import constant, numbers, right, same
 
 Answer = Callable[..., Any]
-# What an answer of this assignment must not call: PyTorch's ready-made attention.
+# Functions that this assignment's answers must not call: PyTorch's ready-made attention.
 OWN = ("scaled_dot_product_attention", "multi_head_attention_forward")
 
 
@@ -59,7 +59,7 @@ def position_vectors(answer: Answer, seed: int = 0, n: int = 7, d: int = 6) -> N
 
 
 def waves_apart(steps: Tensor, d: int) -> Tensor:
-    """The mistake of one angle per number instead of one per pair."""
+    """The mistaken result of one angle per component instead of one per pair."""
     i = torch.arange(d)
     angles = steps / 10000 ** (i / d)
     return torch.where(i % 2 == 0, angles.sin(), angles.cos())
@@ -67,7 +67,7 @@ def waves_apart(steps: Tensor, d: int) -> Tensor:
 
 @check({"sizes": (1, 3)}, {"sizes": (2, 1)}, {"sizes": (5, 4)}, {"sizes": (3, 9)}, own=OWN)
 def rotate(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5)) -> None:
-    """Each pair of numbers rotated by an angle proportional to the position."""
+    """Each pair of components rotated by an angle proportional to the position."""
     batch, n = sizes
     some = numbers(seed)
     x, angle = some(batch, n, 2), constant(seed, 0.7, -1.1, 0.3, 2.0)

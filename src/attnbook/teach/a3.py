@@ -1,6 +1,6 @@
 """Checks of assignment 3: heads, norms, a block, and the training of a decoder.
 
-Each check takes the student's function, tries it on seeded random numbers, and prints one line.
+Each check calls the student's function with seeded random tensors and prints one line.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ OWN = (  # what these tasks build, and equivalent functions
 
 @check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 1, 3, 1)}, own=OWN)
 def split_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
-    """The numbers of a vector, split into heads."""
+    """The components of a vector, split into heads."""
     batch, n, heads, d = sizes
     x = numbers(seed)(batch, n, heads * d)
     apart = x.view(batch, n, heads, d)

@@ -97,7 +97,7 @@ def loss_of_words(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 
 
 @check({"sizes": (1, 4, 4, 5, 3)}, {"sizes": (7, 6, 1, 9, 50)})
 def cache_bytes(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (5, 8, 2, 16, 300)) -> None:
-    """Memory of the KV cache of a text."""
+    """The bytes of a text's KV cache."""
     layers, heads, kv_heads, d_head, n = sizes
     want = 2.0 * layers * kv_heads * d_head * n * 4
     got = number(

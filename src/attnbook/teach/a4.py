@@ -1,6 +1,6 @@
-"""Checks of assignment 4: hidden words, pairs of texts, and heads for tasks.
+"""Checks of assignment 4: masked words, pairs of texts, and heads for tasks.
 
-Each check takes the student's function, tries it on seeded random numbers, and prints one line.
+Each check calls the student's function with seeded random tensors and prints one line.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def _uniform(seed: int, *sizes: int) -> Tensor:
 
 @check({"sizes": (1, 1)})
 def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> None:
-    """The places that the model must predict."""
+    """The positions that the model must predict."""
     u, special = _uniform(seed, *sizes), _uniform(seed + 1, *sizes) < 0.3
     few = u < 0.15
     got = same(
@@ -71,7 +71,7 @@ def choose(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 30)) -> N
 
 @check({"sizes": (1, 20)}, {"sizes": (2, 9)}, leaves={0: "tokens"})
 def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> None:
-    """The model's input at these places: [MASK], another word, or the word itself."""
+    """The model's input at these positions: [MASK], another word, or the word itself."""
     tokens, chosen = tokens_of(seed, *sizes), _uniform(seed, *sizes) < 0.4
     others, u = tokens_of(seed + 1, *sizes, low=61, high=90), _uniform(seed + 2, *sizes)
     number = constant(seed, MASK, 95, 2)
@@ -142,7 +142,7 @@ def corrupt(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 40)) -> 
 
 @check({"sizes": (1, 9, 4)}, {"sizes": (2, 12, 2)})
 def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7)) -> None:
-    """The mean cross-entropy at the chosen places only."""
+    """The mean cross-entropy at the chosen positions only."""
     batch, n, vocab = sizes
     logits, tokens = numbers(seed)(*sizes), tokens_of(seed, batch, n, low=0, high=vocab)
     chosen = _uniform(seed, batch, n) < 0.5

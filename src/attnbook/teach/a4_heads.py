@@ -178,7 +178,7 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
     """Every word may attend to every word on both sides, but not to padding."""
     n, pad = max(lengths) + 1, constant(seed, PAD, 99, 7)
     tokens = tokens_of(seed, len(lengths), n, low=8)
-    front, ends = constant(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may stand in front
+    front, ends = constant(seed, 0, 1), torch.tensor(lengths)[:, None]  # padding may come first
     words = (torch.arange(n) >= front) & (torch.arange(n) < front + ends)
     tokens[~words] = pad
     causal = torch.ones(n, n, dtype=torch.bool).tril()

@@ -1,6 +1,6 @@
 """Checks of assignment 5: the code length of a text, generation, and sampling.
 
-Each check takes the student's function, tries it on seeded random numbers, and prints one line.
+Each check calls the student's function with seeded random tensors and prints one line.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ __all__ = [
 
 Answer = Callable[..., Any]
 HIDDEN = -torch.inf
-LONGEST = 1000  # tokens that an answer may ask about at once
+LONGEST = 1000  # the most tokens that an answer may pass to the model at once
 
 
 @check({"n": 12, "length": 4}, {"n": 9, "length": 1})

@@ -1,7 +1,7 @@
 """How a check calls a student's function and reports the result.
 
 A check is a function with the decorator `check`. Its error is one sentence, without a traceback
-into the check: a line of the check often is the answer.
+into the check, since a line of the check is often the answer.
 """
 
 import io
@@ -23,23 +23,23 @@ from attnbook.teach.judging import AnswerError, kind
 from attnbook.teach.wire import GoneError, Remote, simple
 
 PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent)
-# What stands around an answer: `display`, magics and calls of what it was handed.
+# Files that run around an answer: `display`, magics and calls of functions it was given.
 AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
 SHOWN = 2000  # characters of an answer's printed output
-PARTS = 9  # of an answer that hands them over one by one: more than a task asks for
+PARTS = 9  # the most parts taken from an iterator, more than any task asks for
 
 
 def check(
     *cases: Mapping[str, Any], own: Sequence[str] = (), leaves: Mapping[int, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator for a function that tries an answer; its error is one sentence.
+    """A decorator for a function that tests an answer; its error is one sentence.
 
     Answers get copies of their arguments, so they may change them. The printed output of a wrong
     answer is shown. That of a right answer is dropped, since a notebook stores what its check
     prints.
 
     Args:
-        cases: further arguments to try, with the seed increased by 1, 2, ...
+        cases: further arguments to test with, the seed increased by 1, 2, ...
         own: names of PyTorch's functions that an answer must not call.
         leaves: index -> name of arguments that an answer must not change.
 
@@ -48,7 +48,7 @@ def check(
             argument of `leaves`, or calls a function of `own` or of this package. Calls by code
             that `torch.jit` compiled, in other threads, and where an answer has switched the
             detection off (`torch._C.DisableTorchFunction`), are not detected.
-        Exception: by the check, the answer's own error, with a traceback of the answer's lines.
+        Exception: by the check, the answer's own error, with a traceback of its own lines only.
     """
 
     def made(test: Callable[..., None]) -> Callable[..., None]:
@@ -200,9 +200,9 @@ def watched(
         own: names of PyTorch's functions whose calls are reported.
 
     Returns:
-        Its result, as `attnbook.teach.wire` would transmit it, and as a tuple if it hands its parts
-        over one by one; the indices of the `args` that it changed; and the functions of `own` and
-        of this package that it called.
+        Its result, as `attnbook.teach.wire` would transmit it, an iterator as a tuple; the indices
+        of the `args` that it changed; and the functions of `own` and of this package that it
+        called.
     """
     watch, before = _Watch(own), sys.getprofile()
     handed = [watch.handed(each) for each in args]
@@ -210,7 +210,7 @@ def watched(
         sys.setprofile(watch.heard)
         try:
             found = function(*handed, **more)
-            if isinstance(found, Iterator):  # its parts are made now, while calls are heard
+            if isinstance(found, Iterator):  # made now, while calls are recorded
                 found = tuple(islice(found, PARTS))
         finally:
             sys.setprofile(before)

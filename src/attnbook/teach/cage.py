@@ -1,4 +1,4 @@
-"""The walls that a student's process puts around itself, and what watches it from outside."""
+"""The walls that a student's process puts around itself, and its watching parent process."""
 
 import ctypes
 import os
@@ -14,14 +14,14 @@ from typing import Any
 from attnbook.teach import calls
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-NO_PROGRAMS = 2 | 4  # of mount: no rights by set-user-id, no devices
-PRIVATE = 1 << 14 | 1 << 18  # of mount: with all below it
+NO_PROGRAMS = 2 | 4  # flags of mount: no rights by set-user-id, no devices
+PRIVATE = 1 << 14 | 1 << 18  # flags of mount: private, with everything below it
 SET_MOUNTS, HERE, BELOW, READ_ONLY = 442, -100, 0x8000, 1  # mount_setattr and its arguments
 CAPABILITIES = 0x20080522  # version 3 of capset
 CREATE_RULES, ADD_RULE, RESTRICT = 444, 445, 446  # Landlock's system calls
 EXECUTE, READ_FILE, READ_FOLDER = 1 << 0, 1 << 2, 1 << 3
-ALL = [(1, 13), (2, 14), (3, 15), (5, 16)]  # version: number of rights it knows
-OFTEN = 0.05  # seconds between two looks at what there is inside
+ALL = [(1, 13), (2, 14), (3, 15), (5, 16)]  # Landlock version, number of rights that it knows
+OFTEN = 0.05  # seconds between two inspections of the processes inside
 ENDED = (FileNotFoundError, ProcessLookupError)  # errors about a process that has ended
 QUICK = "status", ("RssAnon:", "RssShmem:", "VmSwap:")
 EXACT = "smaps_rollup", ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
@@ -43,8 +43,8 @@ def alone() -> bool:
 def watch(child: int, limits: dict[str, Any]) -> tuple[int, int]:
     """Wait for a child, and end it if all processes inside together exceed a limit.
 
-    `setrlimit` limits each process separately, and does not limit the number of processes of the
-    machine's root in any namespace.
+    `setrlimit` limits each process separately, and never limits the number of processes of the
+    machine's root user, whatever the namespace.
     """
     own = _held([os.getpid()], exact=False)
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
@@ -83,13 +83,13 @@ def _held(processes: list[int], *, exact: bool) -> int:
 
 
 def _listed(process: int, name: str, kinds: tuple[str, ...]) -> int:
-    """Bytes of memory of these kinds in a table of the system's about a process."""
+    """Bytes of memory of these kinds, read from a file in `/proc` about a process."""
     lines = Path(f"/proc/{process}/{name}").read_text().splitlines()
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(kinds))
 
 
 def _stored(folder: str) -> int:
-    """Bytes of memory that the files of a disk in memory take."""
+    """Bytes of memory used by the files of an in-memory disk."""
     if not os.path.ismount(folder):
         return 0
     disk = os.statvfs(folder)
@@ -109,14 +109,14 @@ def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
     """
     folder = limits["folder"]
     built = ["namespaces", "watch"] * namespaces
-    with suppress(OSError):  # where memory ends, the system ends this process first
+    with suppress(OSError):  # if memory runs out, the system ends this process first
         Path("/proc/self/oom_score_adj").write_text("1000")
     if namespaces:
         built += ["read-only mounts"] * _read_only()
         disk = f"size={limits['disk']},nr_inodes=4k".encode()
         made = LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", NO_PROGRAMS, disk)
         built += ["disk in memory"] * (made == 0)
-    os.nice(10)  # the grader and the machine go first
+    os.nice(10)  # the grader and other programs have priority
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(HOME=folder, TMPDIR=folder, MPLBACKEND="agg", OMP_NUM_THREADS="1")
@@ -128,7 +128,7 @@ def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_CORE: 0,
     }
-    if namespaces:  # else those of all programs of the user would count
+    if namespaces:  # otherwise all processes of the user would count
         most[resource.RLIMIT_NPROC] = limits["processes"]
     for which, value in most.items():
         with suppress(ValueError, OSError):  # a system that has no such limit
@@ -141,7 +141,7 @@ def close(limits: dict[str, Any], namespaces: bool) -> list[str]:
 
 
 def bound(memory: int) -> None:
-    """Limit this process to so many more bytes; its children may set another limit."""
+    """Limit this process to `memory` more bytes; its children may set another limit."""
     which = resource.RLIMIT_AS
     with suppress(ValueError, OSError):  # it has a lower one already
         resource.setrlimit(which, (_size() + memory, resource.getrlimit(which)[1]))
@@ -158,7 +158,7 @@ def _size() -> int:
     """Bytes of address space in use."""
     statm = Path("/proc/self/statm")
     if not statm.exists():
-        return 1 << 36  # no limit, in effect: the system counts otherwise
+        return 1 << 36  # effectively no limit: the system counts differently
     return int(statm.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -8,10 +8,10 @@ import struct
 NEW_USER, NEW_NET, NEW_PID, NEW_IPC, NEW_MOUNTS = 1 << 28, 1 << 30, 1 << 29, 1 << 27, 1 << 17
 NAMESPACES = NEW_USER | NEW_NET | NEW_PID | NEW_IPC | NEW_MOUNTS | 1 << 25 | 1 << 26  # cgroup, uts
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-CALLS = {  # numbers on x86_64 and aarch64; the first has two calls that the other never had
+CALLS = {  # numbers on x86_64 and aarch64, which never had `inotify_init`
     # services of the machine
     "socket": (41, 198),
-    # memory that no limit counts
+    # memory that counts towards no limit
     "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
@@ -28,7 +28,7 @@ CALLS = {  # numbers on x86_64 and aarch64; the first has two calls that the oth
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438),
-    # what others do with their files
+    # what other processes do with files
     "inotify_init": (253,),
     "inotify_init1": (294, 26),
     "inotify_add_watch": (254, 27),
@@ -48,7 +48,7 @@ CALLS = {  # numbers on x86_64 and aarch64; the first has two calls that the oth
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
-    # much of the kernel
+    # large parts of the kernel
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "perf_event_open": (298, 241),
@@ -57,15 +57,15 @@ CALLS = {  # numbers on x86_64 and aarch64; the first has two calls that the oth
     "io_uring_setup": (425, 425),
 }
 CLONE, CLONE_3, PAIR = (56, 220), 435, (53, 199)  # PAIR: socketpair
-LOAD, EQUAL, AT_LEAST, ANY, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06  # filter's language
-ALLOWED, REFUSED = 0x7FFF0000, 0x00050000  # the second plus a number of errno
-NUMBER, MACHINE, FIRST, SECOND = 0, 4, 16, 24  # where a call's parts lie
-NO_NEW_PRIVILEGES, FILTER = 38, 22  # of prctl
-STREAM = 1  # of socketpair: a connected one; others may be sent to any address
+LOAD, EQUAL, AT_LEAST, ANY, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06  # filter opcodes
+ALLOWED, REFUSED = 0x7FFF0000, 0x00050000  # results; an errno is added to the second
+NUMBER, MACHINE, FIRST, SECOND = 0, 4, 16, 24  # offsets of a call's fields
+NO_NEW_PRIVILEGES, FILTER = 38, 22  # options of prctl
+STREAM = 1  # type of a connected socketpair; other types can send to any address
 
 
 def numbers() -> dict[str, int]:
-    """The refused calls on this machine; {} on an unknown processor."""
+    """The refused calls and their numbers on this machine; {} on an unknown processor."""
     column = list(MACHINES).index(platform.machine()) if platform.machine() in MACHINES else 9
     return {name: known[column] for name, known in CALLS.items() if column < len(known)}
 
@@ -73,8 +73,8 @@ def numbers() -> dict[str, int]:
 def refuse(libc: ctypes.CDLL) -> bool:
     """Install the filter in this process and its children; returns whether that worked.
 
-    `clone3` fails as a call that does not exist, since a filter cannot read its arguments. The C
-    library then falls back to `clone`, which is refused when it asks for namespaces.
+    `clone3` fails as if it did not exist, since a filter cannot read its arguments. The C library
+    then falls back to `clone`, which is refused when it asks for namespaces.
     """
     calls = sorted(numbers().values())
     if not calls:
@@ -88,7 +88,7 @@ def refuse(libc: ctypes.CDLL) -> bool:
         (EQUAL, 1, 0, MACHINES[platform.machine()]),
         *refused,
         (LOAD, 0, 0, NUMBER),
-        (AT_LEAST, 0, 1, 1 << 30),  # x32 has numbers of its own
+        (AT_LEAST, 0, 1, 1 << 30),  # the x32 ABI has its own numbers
         *refused,
         *(line for call in calls for line in [(EQUAL, 0, 1, call), *refused]),
         (EQUAL, 0, 1, CLONE_3),

@@ -20,14 +20,14 @@ from PIL import Image
 from attnbook.teach.submission import BLANK, Cell
 
 TEXT, PICTURE, ALL = 20_000, 3_000_000, 12_000_000  # letters of a text, bytes of a picture, of all
-PIECE, PIXELS = 200, 40_000_000  # bytes around a piece, and the most of a picture
-COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # of a terminal
+PIECE, PIXELS = 200, 40_000_000  # bytes of markup around a piece, and most pixels of a picture
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # a terminal's escape sequence
 INLINE = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]{40,})")
-UNCLOSED = re.compile("<(?![^<>]*>)")  # no tag: a parser would look for its end again and again
+UNCLOSED = re.compile("<(?![^<>]*>)")  # not a tag; a parser would search for its end repeatedly
 PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 PLAIN = "table thead tbody tr th td p br ul ol li b strong i em code pre sub sup".split()
 INSTEAD = {"div": "p"} | {f"h{n}": "p" for n in range(1, 7)}
-SILENT = ("script", "style", "title", "template", "svg", "math")  # their text is no text
+SILENT = ("script", "style", "title", "template", "svg", "math")  # their content is not text
 
 
 def clean(text: str) -> str:
@@ -39,7 +39,7 @@ def clean(text: str) -> str:
 
 
 class Exhibit:
-    """Cells of one notebook as HTML, up to some size.
+    """Cells of one notebook as HTML, limited in size.
 
     Args:
         file: the notebook's name, for the sentences that say where cut parts are.
@@ -67,7 +67,7 @@ class Exhibit:
                 break
             try:
                 shown.append(piece())
-            except Exception:  # whatever somebody's text does to a parser
+            except Exception:  # whatever a student's text does to a parser
                 shown.append(self._cut("What this page cannot show is in", cell))
         return "".join(shown)
 
@@ -107,7 +107,7 @@ class Exhibit:
         printed = output["output_type"] == "stream"
         text = _joined(output["text"]) if printed else f"{output['ename']}: {output['evalue']}"
         lines = COLOUR.sub("", text).split("\n")
-        seen = (line.rstrip("\r").rpartition("\r")[2] for line in lines)  # the rest is written over
+        seen = (line.rstrip("\r").rpartition("\r")[2] for line in lines)  # the rest is overwritten
         return self._text("\n".join(seen), cell, "printed")
 
     def _data(self, data: dict[str, Any], cell: Cell) -> str:
@@ -156,7 +156,7 @@ def _joined(text: Any) -> str:
 
 
 def harmless(source: str) -> str:
-    """HTML reduced to the tags of `PLAIN`, without attributes, each of them closed."""
+    """HTML reduced to the tags of `PLAIN`, without attributes and with every tag closed."""
     parser = _Plain()
     parser.feed(UNCLOSED.sub("&lt;", source))
     parser.close()

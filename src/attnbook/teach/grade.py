@@ -48,11 +48,11 @@ class Terms:
 
 
 _here: dict[str, Nursery] = {}  # of this process
-_known = cache(reference)  # read once a process, and never changed
+_known = cache(reference)  # read once per process, and never changed
 
 
 def _worker(folder: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent hears it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tempfile.tempdir = folder
     torch.set_num_threads(1)
@@ -77,7 +77,7 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
             Finalize(None, _close, exitpriority=0)
         try:
             graded = grade(student, path, known, _here["nursery"], terms.seconds, terms.whole)
-        except GoneError:  # the nursery itself was hurt: another one, once
+        except GoneError:  # the nursery itself was damaged: try another one, once
             _close()
             if last:
                 raise
@@ -88,9 +88,9 @@ def _one(student: str, path: Path, where: Path, terms: Terms) -> Graded:
 
 
 def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Generator[Graded]:
-    """Grade all. If a grader process dies, its unfinished students are graded one at a time."""
+    """Grade all; if a grader process dies, its unfinished students are graded one at a time."""
     again: list[str] = []
-    # what graders and students write goes when grading ends or is stopped
+    # the files of graders and students are deleted when grading ends or is stopped
     with tempfile.TemporaryDirectory(prefix="grading-", ignore_cleanup_errors=True) as folder:
         pool = ProcessPoolExecutor(jobs, initializer=_worker, initargs=(folder,))
         tried = {pool.submit(_one, who, path, where, terms): who for who, path in todo.items()}
@@ -112,7 +112,7 @@ def _all(todo: dict[str, Path], where: Path, terms: Terms, jobs: int) -> Generat
 def _write(
     out: Path, results: Iterable[Graded], known: Reference, handed: HandedIn, stood: Stood
 ) -> None:
-    """Write the table and the page of the class, with all hand-ins, also those without a result."""
+    """Write the table and the page of the class, including hand-ins without a result."""
     by_name = {each.student: each for each in results}
     late = "not graded yet: the run was stopped"
     every = [
@@ -126,7 +126,7 @@ def _write(
 
 def main(argv: list[str] | None = None) -> None:
     """The command `attnbook-grade`."""
-    if argv is None:  # the command itself: a queue of jobs that ends it is heard as Ctrl-C is
+    if argv is None:  # the command itself: when a job queue ends it, that acts like Ctrl-C
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     asked = _arguments(argv)
     found = sorted(asked.solutions.glob(f"{asked.assignment}*.ipynb"))
@@ -167,7 +167,7 @@ def main(argv: list[str] | None = None) -> None:
     except BaseException as error:
         _stop(error, lambda: asked.part or _write(asked.out, graded, known, handed, terms.stood))
     where = asked.out / known.name
-    if asked.part:  # the table of all is no part's
+    if asked.part:  # a part writes no table
         print(f"{len(graded)} students of this part: {where}")
     else:
         _write(asked.out, graded, known, handed, terms.stood)
@@ -208,7 +208,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def _terms(asked: argparse.Namespace) -> Terms:
-    """What holds for each student, once the walls stand; without them the command ends."""
+    """The settings for all students once the walls stand; without walls the command ends."""
     course = (asked.solutions, asked.submissions, *[asked.out] * asked.out.is_dir())
     try:
         stood = admitted(asked.without, asked.as_root, course)
@@ -219,7 +219,7 @@ def _terms(asked: argparse.Namespace) -> Terms:
 
 
 def _keep(out: Path, known: Reference, each: Graded, digest: str) -> None:
-    """Write a student's page; a disk that refuses it is a note, not the end of grading."""
+    """Write a student's page; if that fails, grading goes on and a note says so."""
     try:
         records.keep(out, known, each, digest)
     except OSError as error:
@@ -229,7 +229,7 @@ def _keep(out: Path, known: Reference, each: Graded, digest: str) -> None:
 
 
 def _stop(error: BaseException, write: Callable[[], None]) -> NoReturn:
-    """End at once, after an interrupt or an error of the grader: what was graded is written."""
+    """After an interrupt or an error in the grader, write what was graded and end at once."""
     stopped = isinstance(error, KeyboardInterrupt)
     if stopped:
         print("stopped; what was graded is kept", flush=True)
@@ -238,7 +238,7 @@ def _stop(error: BaseException, write: Callable[[], None]) -> NoReturn:
     try:
         write()
     finally:
-        os._exit(130 if stopped else 1)  # its processes follow it
+        os._exit(130 if stopped else 1)  # its child processes end with it
 
 
 if __name__ == "__main__":

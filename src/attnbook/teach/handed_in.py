@@ -8,9 +8,9 @@ from pathlib import Path
 
 from attnbook.teach.submission import UNSOLVED, Reference, RefusedError, cells
 
-NAME, TRIED = 150, 20  # bytes of a student's name, and files of one student that are looked into
+NAME, TRIED = 150, 20  # most bytes of a student's name, and most files per student that are read
 SYSTEM = ("__MACOSX", "__pycache__")  # folders that no student made
-COPY = re.compile(r"(-Copy\d+| ?\(\d+\)| - Copy| copy( \d+)?)+$", re.IGNORECASE)  # of "a1-Copy1"
+COPY = re.compile(r"(-Copy\d+| ?\(\d+\)| - Copy| copy( \d+)?)+$", re.IGNORECASE)  # as in "a1-Copy1"
 NUMBERED = re.compile(
     r"^(.+_\d{3,})_\d{3,}_(.+)$"
 )  # Canvas: student and number, file's number, file
@@ -32,14 +32,14 @@ class HandedIn:
 
 
 def handed_in(folder: Path, known: Reference) -> HandedIn:
-    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as nbgrader has it.
+    """The notebook of each student: STUDENT.ipynb, or STUDENT/**/a1*.ipynb as in nbgrader.
 
     Of several files, the one with exactly the assignment's name is graded (in a flat folder: the
     name without "-Copy1" or " (1)"). If there is none, it is the file with the most answered tasks,
     and of these the newest.
 
     Args:
-        folder: holds what was handed in.
+        folder: the folder of hand-ins.
         known: the assignment.
     """
     found, files, flat = HandedIn({}, {}, []), dict[Path, list[Path]](), list[Path]()
@@ -68,7 +68,7 @@ def handed_in(folder: Path, known: Reference) -> HandedIn:
 
 
 def _originals(flat: list[Path]) -> dict[Path, Path]:
-    """Each file -> the file that it is a copy of, often itself.
+    """Map each file to the file that it is a copy of, often itself.
 
     If "ada.ipynb" is missing, "ada (1).ipynb" and "ada (2).ipynb" may be two students.
     """

@@ -110,7 +110,7 @@ def parts(got: Any, n: int, words: str) -> Any:
     """Check that an answer has n parts.
 
     Raises:
-        AnswerError: with these words and a description of the answer, if it has not.
+        AnswerError: with these words and a description of the answer, if it does not.
     """
     if not isinstance(got, tuple | list):
         raise AnswerError(f"{words}, got {_one(got)}")
@@ -157,7 +157,7 @@ def number(got: Any, want: float, name: str, mistakes: Mapping[str, float] | Non
 
 
 def right(name: str, numbers: Tensor | float, seed: int, *place: int | slice) -> None:
-    """Print that an answer is right, with a few of its numbers, rounded alike on every machine.
+    """Print that an answer is right, with a few numbers rounded to be the same on every machine.
 
     Hidden tests use seeds other than 0 and print nothing: a notebook stores what its checks print.
 

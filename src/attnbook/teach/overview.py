@@ -9,7 +9,7 @@ from urllib.parse import quote
 from attnbook.teach.report import NOT_ANSWERED, Graded, Mark, page, text
 from attnbook.teach.submission import Reference, Task
 
-COMMON = 5  # listed mistakes for each task
+COMMON = 5  # mistakes listed per task
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?|\b(nan|inf)\b")
 
 
@@ -27,7 +27,7 @@ def overview(
         known: the assignment.
         walls: the expected walls.
         strays: names of files that belong to no student.
-        stood: a line about the walls that stood, and what they were made of.
+        stood: a line about the walls that held, and what they were made of.
     """
     graded = sorted(graded, key=lambda each: each.student)
     judged = [each for each in graded if each.marks]
@@ -104,7 +104,7 @@ def _for_a_person(
 
 
 def _mistakes(judged: Sequence[Graded], known: Reference) -> list[str]:
-    """Messages to wrong answers, with counts; messages that differ only in numbers count as one."""
+    """Messages for wrong answers, with counts; those that differ only in numbers count as one."""
     parts = []
     for task in (task for task in known.tasks if not task.reader):
         alike: dict[str, list[tuple[Graded, str]]] = defaultdict(list)

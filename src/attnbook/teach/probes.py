@@ -17,10 +17,10 @@ from typing import Any
 
 from attnbook.teach.calls import CLONE, CLONE_3, MACHINES, NEW_MOUNTS, NEW_USER, numbers
 
-SOON = 5.0  # seconds until what watches a process from outside has seen it, on a busy machine
+SOON = 5.0  # seconds in which the watching process notices a process, even on a busy machine
 LIBC = ctypes.CDLL(None, use_errno=True)
-DUMPABLE = 4  # of prctl: at 0, others cannot read what memory a process has
-SHARE_FILES = 0x200  # of clone: with a new namespace it is refused, so that no child is made
+DUMPABLE = 4  # option of prctl: at 0, others cannot read how much memory a process uses
+SHARE_FILES = 0x200  # flag of clone, refused together with a new namespace: no child is made
 
 
 def _through(tries: dict[str, Callable[[], Any]]) -> list[str]:
@@ -51,7 +51,7 @@ def network(port: int, service: str, letters: str) -> list[str]:
 
 def processes(number: int) -> list[str]:
     """Try to inspect and end a process of the grader, which then checks that it still runs."""
-    if number not in (os.getpid(), os.getppid(), 1):  # inside, numbers begin anew
+    if number not in (os.getpid(), os.getppid(), 1):  # inside a namespace, numbers start anew
         with suppress(OSError):
             os.kill(number, signal.SIGTERM)
     environment = Path(f"/proc/{number}/environ")
@@ -157,5 +157,5 @@ def memory(most: int, count: int) -> list[str]:
 
 
 def forks(most: int) -> list[str]:
-    """Try to be more than `most` processes."""
+    """Try to start more than `most` processes."""
     return [f"{most + 4} processes"] * (_children(most + 4, lambda: None) == most + 4)

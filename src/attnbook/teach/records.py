@@ -28,9 +28,9 @@ def digest(terms: object, note: str, *paths: Path) -> str:
     """A hash of what a result depends on.
 
     Args:
-        terms: what holds for all students: the seconds per cell, and what `package` gives.
+        terms: the settings for all students, such as seconds per cell, and the hash by `package`.
         note: the note about the choice of the file.
-        paths: where the notebooks are.
+        paths: the paths of the notebooks.
     """
     seen = hashlib.sha256(f"{terms} {note}".encode("utf-8", "surrogateescape"))
     for path in paths:
@@ -42,7 +42,7 @@ def digest(terms: object, note: str, *paths: Path) -> str:
 
 
 def package() -> str:
-    """A hash of this package, and torch's version."""
+    """A hash of this package and of torch's version."""
     return digest(torch.__version__, "", *sorted(PACKAGE.rglob("*.py")))
 
 

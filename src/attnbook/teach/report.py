@@ -37,7 +37,7 @@ img { max-width: 100%; height: auto; background: #fff }
 summary { cursor: pointer }
 """
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-ALLOWED = (  # pictures that are in the page, and this style; else nothing, and no script
+ALLOWED = (  # embedded pictures and this style; nothing else, and no script
     f"default-src 'none'; img-src data:; style-src 'sha256-{STYLE_HASH}';"
     " base-uri 'none'; form-action 'none'"
 )
@@ -48,7 +48,7 @@ class Mark:
     """The mark of a task: points out of `most`, and a message to the student."""
 
     task: str
-    points: float | None  # None: a person has to read it
+    points: float | None  # None: a person has to grade it
     most: float
     message: str
 
@@ -84,7 +84,7 @@ class Graded:
 
     @property
     def most(self) -> float:
-        """The largest number of these points."""
+        """The most points that these tasks can give."""
         return float(sum(mark.most for mark in self.marks if mark.points is not None))
 
     @property
@@ -117,7 +117,7 @@ def short_message(text: str) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """An HTML page without requests and scripts."""
+    """An HTML page that makes no requests and runs no scripts."""
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{ALLOWED}">\n'
@@ -140,7 +140,7 @@ def feedback(known: Reference, graded: Graded) -> str:
         parts.append("<p><strong>Not graded.</strong> " + text(graded.result))
     else:
         parts.append(f"<p><strong>{text(graded.result)}.</strong>")
-    parts.append('<section id="whole"></section>')  # `make marks` fills it, and those below
+    parts.append('<section id="whole"></section>')  # filled by `make marks`, like those below
     if graded.note:
         parts.append(f"<p>{text(graded.note)}.")
     if graded.marks:

@@ -1,8 +1,8 @@
 """The process in which a student's code runs: little memory, no network, only its own files.
 
 `python -m attnbook.teach.sandbox N` waits on the socket N. For each socket that it receives there
-it forks a child, which has torch and the book's models imported and knows nothing of solutions
-and hidden tests.
+it forks a child, which has torch and the book's models imported and knows nothing of solutions or
+hidden tests.
 """
 
 import importlib
@@ -30,7 +30,7 @@ def main() -> None:
     """Fork a child for each socket received and answer its number; end children by number."""
     follow()
     torch.set_num_threads(1)
-    importlib.import_module("attnbook.model")  # as each assignment does: else 0.15 s a student
+    importlib.import_module("attnbook.model")  # as every assignment does; saves 0.15 s each
     _ = torch.randn(3, 3).softmax(-1) @ torch.randn(3, 3)  # loads what the first use needs
     control = socket.socket(fileno=int(sys.argv[1]))
     children: set[int] = set()
@@ -42,7 +42,7 @@ def main() -> None:
             while ended := os.waitpid(-1, os.WNOHANG)[0]:
                 children.discard(ended)
         if "end" in asked:
-            if asked["end"] in children:  # not yet waited for, so the number is its own
+            if asked["end"] in children:  # not yet waited for, so the id is not reused
                 for end in (os.killpg, os.kill):
                     with suppress(ProcessLookupError):
                         end(asked["end"], signal.SIGKILL)
@@ -72,7 +72,7 @@ def _live(line: socket.socket, limits: dict[str, Any]) -> None:
     if namespaces := cage.alone():
         for wait in (lambda child: cage.watch(child, limits), lambda child: os.waitpid(child, 0)):
             follow()
-            if child := os.fork():  # the first one is inside; with it ends all inside
+            if child := os.fork():  # the first is process 1 inside; when it ends, all inside end
                 line.close()
                 os._exit(os.waitstatus_to_exitcode(wait(child)[1]) & 0xFF)
     follow()

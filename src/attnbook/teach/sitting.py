@@ -31,9 +31,9 @@ WHOLE = 300.0  # seconds for all cells and checks of a notebook
 
 
 class Sitting:
-    """One student's cells and the checks, from top to bottom.
+    """One student's cells and the checks, run from top to bottom.
 
-    Each cell and each check may take `seconds`, all together `whole`.
+    Each cell and each check may take `seconds`, and all of them together `whole`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Sitting:
                 self._run(task.name, done)
 
     def _run(self, cell: str, done: list[str]) -> None:
-        """The reference's own cell, then the student's."""
+        """Run the reference's own cell, then the student's."""
         given = [self.known.given[cell]] if cell in self.known.given else []
         theirs = [] if cell in self.deadly else self.cells.get(cell, [])
         for source in [*given, *theirs]:
@@ -141,7 +141,7 @@ def grade(
     seconds: float,
     whole: float = WHOLE,
 ) -> Graded:
-    """Grade one notebook; there is a result whatever the notebook contains."""
+    """Grade one notebook; whatever it contains, there is a result."""
     begin, found, refused = time.perf_counter(), [], ""
     shown = dict[str, str]()
     try:

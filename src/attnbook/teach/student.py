@@ -23,14 +23,19 @@ from attnbook.teach.wire import GoneError, Peer
 SECONDS = 60.0
 START = 600.0  # seconds for importing torch
 KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")  # no secrets
-DEATH_SIGNAL = 1  # of prctl
+DEATH_SIGNAL = 1  # option of prctl
 PACKAGES = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for one student's processes together: bytes of memory beyond those of Python and
-    torch; bytes in files, which also count as memory; number of processes and threads."""
+    """Limits for one student's processes together.
+
+    Attributes:
+        memory: bytes of memory beyond those of Python and torch.
+        disk: bytes in files, which also count as memory.
+        processes: number of processes and threads.
+    """
 
     memory: int = 1 << 30
     disk: int = 1 << 26
@@ -40,7 +45,7 @@ class Limits:
 def libraries() -> list[str]:
     """Paths that a student's code may read: Python, its packages, and the system's libraries.
 
-    Never a whole environment: `python -m venv .` puts one into the folder of a course.
+    Never a whole environment, since `python -m venv .` puts one into a course's folder.
     """
     known = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
     for prefix in {sys.prefix, sys.base_prefix}:
@@ -78,7 +83,7 @@ class Nursery:
     def __enter__(self) -> "Nursery":
         self._control, theirs = socket.socketpair()
         self.folder = tempfile.TemporaryDirectory(prefix="students-", ignore_cleanup_errors=True)
-        where = Path(attnbook.__file__).parents[1]  # a folder where no foreign torch.py can be
+        where = Path(attnbook.__file__).parents[1]  # a folder that holds no other torch.py
         command = [sys.executable, "-m", "attnbook.teach.sandbox", str(theirs.fileno())]
         self._process = subprocess.Popen(
             [*self._around(where), *command],
@@ -97,10 +102,10 @@ class Nursery:
         """The bubblewrap command: only libraries are visible, read-only."""
         if self.tool is None:
             return []
-        given = ("/dev/", "/proc/")  # it makes its own
+        given = ("/dev/", "/proc/")  # bubblewrap makes its own
         shown = [path for path in libraries() if not path.startswith(given)]
         words = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-        if os.geteuid() == 0:  # else its children could not be root in namespaces of their own
+        if os.geteuid() == 0:  # otherwise children could not be root in their own namespaces
             words += ["--cap-add", "CAP_SETFCAP"]
         words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
         words += [word for path in shown for word in ("--ro-bind", path, path)]
@@ -138,7 +143,7 @@ class Nursery:
             self._ask({"end": number}, [])
 
     def _ask(self, question: dict[str, Any], descriptors: list[int]) -> int:
-        """Each question is answered before the next, so that their bytes stay apart."""
+        """Ask a question and wait for the answer, so that answers do not run together."""
         try:
             socket.send_fds(self._control, [json.dumps(question).encode() + b"\n"], descriptors)
             return struct.unpack(">I", self._control.recv(4))[0]
@@ -150,7 +155,7 @@ class Student:
     """A student's process, and the names that its cells define.
 
     Args:
-        nursery: where the process comes from.
+        nursery: starts the process.
         seconds: time limit of a cell or a call.
         until: deadline for all of them, by `time.monotonic`.
         limits: bounds of its resources.
@@ -196,7 +201,7 @@ class Student:
         return self._ask("get", name) if self._ask("has", name) is True else None
 
     def hurry(self) -> None:
-        """From now on, answers must arrive within `seconds`."""
+        """Require answers to arrive within `seconds` from now."""
         self._peer.begin(min(time.monotonic() + self._seconds, self._until))
 
     def _ask(self, *what: Any) -> Any:

@@ -12,17 +12,17 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 
 LARGEST = 20_000_000  # bytes of a notebook
-BLANK, UNSOLVED = "YOUR ANSWER HERE", "raise NotImplementedError()"  # what nbgrader puts
+BLANK, UNSOLVED = "YOUR ANSWER HERE", "raise NotImplementedError()"  # nbgrader's stubs
 HIDDEN = re.compile("### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS", re.DOTALL)
 HEADING = re.compile(r"#+ *(.+?) *(\(\d[^()]*\))? *$", re.MULTILINE)  # and its points and minutes
-TARGET = re.compile(r"\]\([^()\s]*\)|\s+")  # of a link, which is another on the site
-DOOR = re.compile(  # with what a notebook begins: the repository's, or one from the site
+TARGET = re.compile(r"\]\([^()\s]*\)|\s+")  # link targets, which differ on the site, and spaces
+DOOR = re.compile(  # the first lines of a notebook from the repository, or of one from the site
     r"import attnbook  # missing\?[^\n]*"
     r"|try:\n    import attnbook\nexcept ImportError:[^\n]*\n"
     r"(    %pip install[^\n]*\n    import attnbook"
     r"|    raise ImportError\(\n        \"get [^\n]*\n        'and install[^\n]*\n    \) from None)"
 )
-RUNNING = ("time", "capture", "prun")  # magics that run a cell, and keep its names
+RUNNING = ("time", "capture", "prun")  # magics that run a cell and keep its names
 
 
 class RefusedError(Exception):
@@ -40,7 +40,7 @@ class Task:
         answers: the `grade_id`s of the cells since the previous check.
         names: names that the check uses and that these or earlier cells of the reference define.
         reader: whether a person grades the answer.
-        title: from the heading above it, as "Task 1: the last state".
+        title: the heading above it, such as "Task 1: the last state".
     """
 
     name: str = ""
@@ -222,7 +222,7 @@ def python(source: str) -> str:
 
 
 class Shell:
-    """A stand-in for `get_ipython()`: timing magics run their cell, all else does nothing."""
+    """A stand-in for `get_ipython()`: timing magics run their cell, others do nothing."""
 
     def __init__(self, names: dict[str, Any]):
         self._names = names
@@ -261,7 +261,7 @@ def _words(source: str) -> str:
 
 
 def _said(cell: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of nbgrader for a cell."""
+    """nbgrader's metadata of a cell."""
     return cell.get("metadata", {}).get("nbgrader") or {}
 
 

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 HEAD = struct.Struct(">II")  # bytes of the JSON, bytes of all tensors
-TEXT, MOST = 1 << 22, 1 << 26  # bytes of them
-GROWS = 20  # parsed JSON takes this many times its size
-ALL, OBJECTS = 1 << 28, 10**5  # bytes of all messages of one question, and objects of a student
+TEXT, MOST = 1 << 22, 1 << 26  # the most bytes of each
+GROWS = 20  # parsed JSON takes this many times its size in memory
+ALL, OBJECTS = 1 << 28, 10**5  # most bytes of one question's messages, most objects of a student
 LATE = "it took too long: a loop without an end?"
 ENDED = "it ended by itself: did it exit, or use too much memory or too many processes?"
 PLAIN = (bool, int, float, str, type(None))
@@ -51,7 +51,7 @@ class GoneError(Exception):
 
 
 class RaisedError(Exception):
-    """The other side raised an error: its `kind`, as "ValueError", and its message."""
+    """The other side raised an error of a `kind` such as "ValueError", with its message."""
 
     def __init__(self, kind: str, said: str):
         super().__init__(f"{kind}: {said}" if said else kind)
@@ -68,7 +68,7 @@ def simple(value: Any) -> Any:
 
 
 class Remote:
-    """An object of the other side, known by its number. It can be called and has no attributes.
+    """An object of the other side, known by its number; it can be called and has no attributes.
 
     It is neither a tensor nor a number, whatever its owner claims: comparing, adding and converting
     behave as for an unknown object, so that no check relies on it.
@@ -115,8 +115,10 @@ class Peer:
         self.begin(None)
 
     def begin(self, until: float | None) -> None:
-        """Begin a new question. Its answer and all messages before it must arrive before `until`,
-        by `time.monotonic`, and take at most `ALL` bytes, since a check may keep them."""
+        """Begin a new question.
+
+        Its answer and all messages before it must arrive before `until`, by `time.monotonic`, and
+        take at most `ALL` bytes, since a check may keep them."""
         self.until, self.left = until, ALL
 
     def ask(self, command: str, *args: Any) -> Any:
@@ -144,7 +146,7 @@ class Peer:
             answer = ["answer", self.commands[command](*args)]
         except GoneError:
             raise
-        except BaseException as error:  # sys.exit, too, is only an answer
+        except BaseException as error:  # even sys.exit is only an answer
             said = f"{error}{_line(error)}".strip()
             answer = ["raised", getattr(error, "kind", type(error).__name__), said]
         self._send(answer)

@@ -1,7 +1,7 @@
 """Minimal pairs of agreement: the start of a sentence, and a verb in singular and plural.
 
-"The keys to the cabinet" goes on with "are", not with "is". The words are drawn
-at random, so that no text holds all of these sentences, and few of them make sense.
+"The keys to the cabinet" is followed by "are", not by "is". The words are drawn at random, so that
+no corpus contains all of these sentences, and few of them make sense.
 """
 
 import random
@@ -43,7 +43,7 @@ def pairs(form: str, n: int, seed: int, *, attracted: bool = False) -> list[Pair
     Args:
         form: one of `FORMS`.
         n: number of pairs.
-        seed: decides the random words.
+        seed: determines the random words.
         attracted: whether all other nouns differ from the subject in number; otherwise they agree
             with it.
 

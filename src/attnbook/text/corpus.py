@@ -38,14 +38,14 @@ def join(tokenizer: Tokenizer, texts: Iterable[str]) -> Int[Tensor, " token"]:
 def windows(stream: Stream, n: int, step: int, *, batch_size: int = 16, seed: int = 0) -> Sequences:
     """Windows of n + 1 tokens for a language model; `seed` and `step` alone determine them.
 
-    Every place where a window can start is equally likely.
+    Every possible start of a window is equally likely.
 
     Args:
-        stream: `[token]` ids; an array may lie in a file (`numpy.memmap`).
+        stream: `[token]` ids; an array may be memory-mapped (`numpy.memmap`).
         n: the model reads the first n tokens of a window and predicts the last n.
         step: the training step; each step draws other windows.
         batch_size: number of windows.
-        seed: decides the draw.
+        seed: determines the draw.
 
     Returns:
         tokens `[batch_size n]` and, as targets, the token that follows each of them.
@@ -70,7 +70,7 @@ def draw_windows(
         rng: draws the starts.
     """
     streams = list(streams)
-    ends = list(accumulate(max(0, len(stream) - n) for stream in streams))  # starts, cumulated
+    ends = list(accumulate(max(0, len(stream) - n) for stream in streams))  # cumulative starts
     drawn = []
     for start in (rng.randrange(ends[-1]) for _ in range(batch_size)):
         i = bisect_right(ends, start)

@@ -1,8 +1,8 @@
 """Number words: English to German morphemes, with gold links between the words.
 
 `forty two` is `zwei und vierzig`: a translation task with a small vocabulary, an unlimited supply
-of sentences of any length, changes of word order, and alignments that are known exactly. The
-spelling of the numbers below one thousand is num2words's.
+of sentences of any length, changes of word order, and alignments that are known exactly. Numbers
+below one thousand are spelt by num2words.
 """
 
 import random
@@ -174,7 +174,7 @@ class Numbers:
             (two digits a little less, since a quarter of them are held out).
         held_out: this many numbers of each length (at most a quarter of them) are kept for testing.
             Training never sees them; the ten numbers of one digit are never held out.
-        seed: decides which numbers are held out.
+        seed: determines which numbers are held out.
         extra: further numbers to train on, one sample in 16 (chapter 1: short round numbers with
             a scale word that the training lengths lack).
 

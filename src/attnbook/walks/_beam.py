@@ -15,7 +15,7 @@ from attnbook.show.lettering import text_width
 from attnbook.text.tokenizers import BytePair
 from attnbook.web import Drawing, Step
 
-MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; units of one's width, and between two rows
+MOST, ROOM, GAP = 5, 66, 24  # boxes side by side; in units, a box's width, the gap between rows
 Ids = tuple[int, ...]
 
 
@@ -27,11 +27,11 @@ class Node(NamedTuple):
     score: float
 
 
-Level = list[tuple[Node, str]]  # hypotheses with the names of their parts
+Level = list[tuple[Node, str]]  # hypotheses with the names of the parts that show them
 
 
 class Found(NamedTuple):
-    """What a search has found."""
+    """The result of a search."""
 
     ids: Ids
     said: str
@@ -42,8 +42,8 @@ class Found(NamedTuple):
 class Search:
     """A beam search step by step, and what greedy search finds."""
 
-    kept: list[list[Node]]  # of each step, best first
-    dropped: list[list[Node]]  # of each step the best of the others
+    kept: list[list[Node]]  # at each step, best first
+    dropped: list[list[Node]]  # at each step, the best of the others
     winner: Found
     greedy: Found
 
@@ -60,14 +60,14 @@ def beam_tree(
 ) -> Drawing:
     """Beam search step by step: the extended hypotheses, which of them stay, and the winner.
 
-    Each token has the sum of log-probabilities up to it, in nats, and with a length penalty the
-    resulting score. The numbers are those of `beam_search`.
+    Each token shows the sum of log-probabilities up to it, in nats, and with a length penalty also
+    the resulting score. The numbers are those of `beam_search`.
 
     Args:
         model: generates the continuations.
         tokenizer: the model's.
         words: the prompt.
-        beam: number of kept hypotheses, 2 to 4; with the best of the others, five are shown.
+        beam: number of hypotheses kept, 2 to 4; with the best of the others, five are shown.
         max_len: number of tokens, 2 to 7.
         length_penalty: as for `beam_search`.
         options: `title` and `name`, as for `Drawing`.
@@ -155,7 +155,7 @@ def _found(hypotheses: Hypotheses, tokenizer: BytePair) -> Found:
 
 
 def _levels(search: Search) -> list[Level]:
-    """Each step from left to right: children of one parent side by side, in the parents' order."""
+    """Each step's hypotheses from left to right: siblings side by side, in their parents' order."""
     levels: list[Level] = []
     places: dict[Ids, int] = {(): 0}
     for n, (kept, dropped) in enumerate(zip(search.kept, search.dropped, strict=True), 1):
@@ -167,7 +167,7 @@ def _levels(search: Search) -> list[Level]:
 
 
 def _names(levels: list[Level]) -> dict[Ids, str]:
-    """What arrows and steps call each hypothesis, and the text that all continue."""
+    """The name by which arrows and steps refer to each hypothesis, and to the prompt."""
     names: dict[Ids, str] = {(): "words"}
     for level in levels:
         alike = [name for _, name in level]
@@ -200,7 +200,7 @@ def _node(node: Node, name: str, tokenizer: BytePair, scored: bool) -> Part:
 
 
 def _ends(search: Search, beam: int) -> Part:
-    """What both searches have found."""
+    """The results of both searches."""
     rows = [
         [
             text(label, beside=name),
@@ -235,7 +235,7 @@ def _growth(search: Search, tokenizer: BytePair, size: int, measure: str) -> lis
 
 
 def _overtaken(before: int, rank: int) -> str:
-    """What happened to the greedy hypothesis; its rank is 0 where it leads, −1 once dropped."""
+    """What happened to the greedy hypothesis; its rank is 0 while it leads, −1 once dropped."""
     if before >= 0 > rank:
         return " The greedy hypothesis is among the dropped."
     if rank > before == 0:
@@ -269,5 +269,5 @@ def shown(tokenizer: BytePair, ids: Ids) -> str:
 
 
 def _text(tokenizer: BytePair, ids: Ids) -> str:
-    """As `shown`, with plain spaces."""
+    """Like `shown`, but with plain spaces, and none at the ends."""
     return shown(tokenizer, ids).strip("␣").replace("␣", " ")

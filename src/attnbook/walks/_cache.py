@@ -1,4 +1,4 @@
-"""The key-value cache: it grows by a key and a value a token, while a decoder writes."""
+"""The key-value cache, which grows by a key and a value per token while a decoder writes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from attnbook.show.drawing import Part, arrow, cells, grid, space, text
 from attnbook.walks._pieces import brief, small
 from attnbook.web import Drawing, Step
 
-SHOWN = 3  # numbers of a key and of a value
+SHOWN = 3  # numbers shown of a key or a value
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A decoder's cache, and what one head reads of it for the last token."""
+    """A decoder's cache, and what one head reads from it for the last token."""
 
     names: Sequence[str]
     n_blocks: int
@@ -28,8 +28,8 @@ class Kept:
     k: Tensor  # [token d_head]
     v: Tensor  # [token d_head]
     a: Tensor  # [token] weights
-    size: int  # bytes of a number
-    same: bool  # whether the next scores are those without a cache
+    size: int  # bytes per number
+    same: bool  # whether the next token's logits are the same without a cache
 
 
 def cache_growth(
@@ -41,19 +41,19 @@ def cache_growth(
     head: int = 0,
     **options: Any,
 ) -> Drawing:
-    """Token by token through a decoder: each leaves a key and a value in the cache, with its bytes.
+    """Token by token through a decoder: the key and value that each caches, and the cache's bytes.
 
         bytes after n tokens = 2 n_layers n d_kv bytes(number)
 
     Args:
-        decoder: one key head for each query head.
+        decoder: a decoder with one key head for each query head.
         tokens: `[n]` token ids, two to six.
         names: a short text for each token.
-        block, head: of which keys, values and weights are shown.
+        block, head: indices of the head whose keys, values and weights are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the number of tokens is wrong, names do not fit, the decoder shares key
+        ValueError: if the number of tokens is wrong, names do not match, the decoder shares key
             heads, or `block` or `head` is out of range.
 
     Source: Shazeer 2019, section 2.3.

@@ -27,16 +27,16 @@ from attnbook.walks._pieces import brief, products, small, strip, towers, uprigh
 from attnbook.walks._unrolled import check_layers, spelled
 from attnbook.web import Drawing, Step
 
-TOWER = 5  # numbers of an encoder's state
+TOWER = 5  # numbers shown of an encoder's state
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a decoder computes in one step; a vector is `[d_model]`."""
+    """What a decoder computes in one step; vectors are `[d_model]`."""
 
-    first: bool  # whether it attends before it moves
+    first: bool  # whether it attends before it updates its state
     said: list[str]  # words of the source
-    done: list[str]  # tokens written before, the start token among them
+    done: list[str]  # tokens written before, start token included
     query: Tensor
     keys: Tensor  # [word d_model]
     scores: Tensor  # [word]
@@ -54,7 +54,7 @@ class Made:
 
     @property
     def predicts(self) -> str:
-        """The name of the vector of which the logits are made."""
+        """The name of the vector from which the logits are computed."""
         return "next" if self.first else "joined"
 
 
@@ -63,18 +63,18 @@ def decoder_step(
 ) -> Drawing:
     """One step of a decoder with attention: scores, weights, context, next state, the word written.
 
-    `Decoder` attends first, with the previous state; `LuongDecoder` first updates its state and
-    attends with the new one. Earlier tokens are the model's own, by greedy decoding.
+    `Decoder` attends first, with the previous state; `LuongDecoder` first updates its state, then
+    attends with the new one. Earlier tokens are the model's own, from greedy decoding.
 
     Args:
-        model: a model of one layer, with attention; the first numbers of its vectors are shown.
+        model: a one-layer model with attention; the first numbers of its vectors are shown.
         words: a source sentence, about two to six words.
         step: the output token that is shown, from 1.
-        top: number of most likely tokens that are shown.
+        top: how many of the most likely tokens are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model does not fit, there are no words, the model writes fewer than
+        ValueError: if the model is of another kind, there are no words, the model writes fewer than
             `step` tokens, `top` is above 6, or the sentence is too wide for the drawing.
         KeyError: if a word is not in the vocabulary.
 
@@ -109,7 +109,7 @@ def decoder_step(
 
 @torch.no_grad()
 def _made(model: Seq2Seq, said: list[str], source: Tensor, tokens: list[int], top: int) -> Made:
-    """The step that writes the last of these tokens."""
+    """What is computed in the step that writes the last of these tokens."""
     decoder, vocab = model.decoder, model.decoder.vocab
     read = [vocab.bos, *tokens[:-1]]
     state = decoder.start(model.read(source))
@@ -188,7 +188,7 @@ def _around_the_look(made: Made) -> tuple[list[Any], list[Any]]:
 
 
 def _labels(said: list[str], name: str) -> tuple[list[Part], list[float]]:
-    """The words, and how wide their columns are."""
+    """The words as labels, and the widths of their columns."""
     labels = [text(word, name=name, size=SMALL) for word in said]
     return labels, [max(30.0, each.width) for each in labels]
 
@@ -198,7 +198,7 @@ def _uprights(shares: Tensor, widths: list[float], name: str) -> list[Part]:
 
 
 def _stacks(made: Made) -> Part:
-    """Below each word its state as a key, its score and weight, and its state as a value."""
+    """Below each word: its state as a key, its score and weight, and its state as a value."""
     scores, (words, widths) = made.scores, _labels(made.said, "words")
     span = (min(0.0, float(scores.min())), max(float(scores.abs().max()), 1e-6))
     scored = [
@@ -258,7 +258,7 @@ def _read(made: Made, encoder: Encoder) -> Step:
 
 
 def _look_and_move(made: Made) -> list[Step]:
-    """Bahdanau's order."""
+    """The steps in Bahdanau's order."""
     return [
         Step(_remembered(made, "query"), "written query"),
         Step(
@@ -274,7 +274,7 @@ def _look_and_move(made: Made) -> list[Step]:
 
 
 def _move_and_look(made: Made) -> list[Step]:
-    """Luong's order."""
+    """The steps in Luong's order."""
     return [
         Step(_remembered(made, "before"), "written before"),
         Step(f"Move first: the GRU reads the {_last_word(made)}, and its [state](before).", "word"),

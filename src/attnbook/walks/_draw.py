@@ -36,7 +36,7 @@ from attnbook.text.tokenizers import BytePair
 from attnbook.walks._pieces import small
 from attnbook.web import Drawing, Step
 
-STRIP = 340  # units: the width of 0 to 1
+STRIP = 340  # units: the width of a strip from 0 to 1
 
 
 class Filter(NamedTuple):
@@ -45,7 +45,7 @@ class Filter(NamedTuple):
     name: str
     off: float  # the value that turns it off
     change: Callable[[Tensor, Any], Tensor]
-    heading: str  # of its column
+    heading: str  # the heading of its column
     says: str
 
 
@@ -86,15 +86,15 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A draw: its columns are the distribution before all filters, and after each."""
+    """A draw; its columns are the distribution before any filter, and after each one."""
 
     words: list[str]
     columns: list[Column]
     best: Tensor  # ids of the likeliest tokens, which are shown
     names: list[str]  # of these
-    shares: Tensor  # of what is left, the likeliest first
+    shares: Tensor  # of the tokens that are left, the likeliest first
     left: list[str]
-    place: int  # of the drawn token among these
+    place: int  # index of the drawn token among these
     number: float
 
     @property
@@ -107,21 +107,21 @@ class Drawn:
 
     @property
     def first(self) -> Tensor:
-        """The distribution before all filters: of the shown tokens."""
+        """The shown tokens' probabilities before any filter."""
         return self.columns[0].shares[self.best]
 
     @property
     def rest(self) -> float:
-        """What all others have of it."""
+        """The other tokens' total probability before any filter."""
         return self.unlisted(self.columns[0].shares)
 
     def unlisted(self, shares: Tensor) -> float:
-        """What all others have of `shares`, added up: 1 less the shown ones leaves a trace of 0."""
+        """The sum of all other `shares`; 1 minus the shown ones would leave a rounding error."""
         return float(shares.scatter(0, self.best, 0.0).sum())
 
     @property
     def surprising(self) -> bool:
-        """Whether the drawn token is another than the likeliest."""
+        """Whether the drawn token is not the likeliest."""
         return self.place > 0
 
 
@@ -142,13 +142,13 @@ def one_draw(
         tokenizer: the model's.
         words: a short prompt, up to six tokens.
         how: at least one of temperature, top-k, top-p and min-p; all other settings off.
-        number: the random number in 0..1.
+        number: the random number, from 0 up to but not including 1.
         shown: how many of the likeliest tokens have a row; the rest share one.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if none of these settings is on, another one is, `number` is outside of 0..1,
-            more tokens pass the filters than are shown, or the text is too long for the drawing.
+        ValueError: if none of these settings is on, another one is, `number` is out of range, more
+            tokens pass the filters than are shown, or the text is too long for the drawing.
 
     Source: Holtzman et al. 2020, section 3.
     """
@@ -232,7 +232,7 @@ def _body(drawn: Drawn) -> Part:
 
 
 def _table(drawn: Drawn, labels: list[str]) -> Part:
-    """A row for each shown token and one for all others, a column for each filter."""
+    """A row for each shown token and one for all others, a column for P and each filter."""
     headings = [None, *(small(each.heading, each.name) for each in drawn.columns)]
     shares = [_listed(each.shares, drawn) for each in drawn.columns]
     look = {"digits": 2, "width": 46, "span": (0, 1)}
@@ -250,7 +250,7 @@ def _table(drawn: Drawn, labels: list[str]) -> Part:
 
 
 def _listed(shares: Tensor, drawn: Drawn) -> list[float]:
-    """The shares of the shown tokens, and of all others together; NaN in place of 0."""
+    """The shares of the shown tokens, and of all others together; NaN instead of 0."""
     some = [*shares[drawn.best].tolist(), drawn.unlisted(shares)]
     return [share if share > 0 else float("nan") for share in some]
 
@@ -320,7 +320,7 @@ def _seen(tokenizer: BytePair, token: int) -> str:
 
 
 def _strip(names: list[str], shares: Tensor, name: str) -> Part:
-    """Shares side by side from 0 to 1, with a name where there is room."""
+    """Shares side by side from 0 to 1, each with its name if there is room."""
     inside: list[Mark | tuple[float, float, Part]] = []
     x = 0.0
     for label, share in zip(names, shares.tolist(), strict=True):
@@ -335,7 +335,7 @@ def _strip(names: list[str], shares: Tensor, name: str) -> Part:
 
 
 def _mark(number: float, words: str, name: str) -> Part:
-    """A line up to the position of a number in 0..1, with words below it."""
+    """A line up to a number's position on a strip from 0 to 1, with words below it."""
     x, half = STRIP * number, text_width(words, SMALL) / 2
     middle = min(max(x, half), STRIP - half)
     marks = (Stroke(((x, 16), (x, -38)), "brace", width=2.5), Words(middle, 24, words, SMALL))

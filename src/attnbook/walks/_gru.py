@@ -1,4 +1,4 @@
-"""One step of a GRU as a drawing of its wires: gates, proposal, and the way past them."""
+"""One step of a GRU as a drawing of its wires: gates, proposal, and the path past them."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ MOST = 4  # numbers side by side
 
 
 class Wires(NamedTuple):
-    """What passes through a cell, each `[d_state]`: names as in `GRUCell`'s equations."""
+    """What passes through a cell, each `[d_state]`, named as in `GRUCell`'s equations."""
 
     r: Tensor
     z: Tensor
@@ -30,8 +30,8 @@ def gru_step(
 ) -> Drawing:
     """One step of a GRU along its wires: reset gate, past, proposal, update gate, next state.
 
-    Word and state stand above; wires lead down to the gates, and one wire leads from the state
-    past everything to the next state, where the update gate mixes it with the proposal.
+    Word and state are at the top; wires lead down to the gates, and one wire bypasses them, from
+    the state to the next state, where the update gate mixes it with the proposal.
 
     Args:
         cell: a `GRUCell` with either kind of reset, or PyTorch's.
@@ -41,7 +41,7 @@ def gru_step(
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if x or h does not fit the cell, the cell has no biases, or
+        ValueError: if x or h does not match the cell, the cell has no biases, or
             `shown` is not in 2 .. `MOST`.
 
     Source: Cho et al. 2014, figure 2 and equations 5 to 8; the documentation of `torch.nn.GRU`.
@@ -88,7 +88,7 @@ def _body(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> Part:
     high = max(1.0, float(h.abs().max()))
 
     def strip(words: str, name: str, vector: Tensor, role: str = "") -> Part:
-        """A labelled row of cells; a gate's shades stand for 0 to 1, a state's for −1 to 1."""
+        """A labelled row of cells; a gate's shades span 0 to 1, a state's at least −1 to 1."""
         largest = max(float(vector[:shown].abs().max()), 1e-6)
         largest = {"weight": 1.0, "state": high, "value": high}.get(role, largest)
         span = (0.0 if role == "weight" else -largest, largest)
@@ -139,7 +139,7 @@ def _proposing(wires: Wires, x: Tensor, h: Tensor, shown: int, after: bool) -> l
 
 
 def _mixing(wires: Wires, h: Tensor, shown: int) -> list[Step]:
-    """From the proposal to the next state, told of a number whose gate decides most."""
+    """From the proposal to the next state, for the number whose gate matters most."""
     z, g, new = wires.z, wires.g, wires.new
     k = int(((z - 0.5) * (h - g))[:shown].abs().argmax())
     mix = f"{float(z[k]):.2f} · {_said(h[k])} + {1 - float(z[k]):.2f} · {_said(g[k])}"

@@ -25,8 +25,8 @@ from attnbook.show.drawing import (
 from attnbook.walks._pieces import products, small, towers, upright, written_sum
 from attnbook.web import Drawing, Step
 
-NEAR, TOWER, WIDE = 5, 4, 28  # tokens, numbers of a vector in a head, units of a column
-WHOLE = 6  # numbers of a whole vector
+NEAR, TOWER, WIDE = 5, 4, 28  # tokens shown, numbers of a head's vector, units of a column
+WHOLE = 6  # numbers shown of a whole vector
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Made:
 
     tokens: Sequence[str]
     at: int
-    near: range  # of the tokens that are shown
+    near: range  # indices of the tokens that are shown
     x: Tensor  # [d_model]
     whole: Tensor  # [d_model] the query before it is split
     queries: Tensor  # [head d_head]
@@ -62,7 +62,7 @@ class Made:
         return self.queries.shape[-1]
 
     def shown(self, each: Tensor) -> Tensor:
-        """Of what each token has, that of the shown ones."""
+        """The entries of `each`, which has one per token, for the shown tokens."""
         return each[self.near.start : self.near.stop]
 
 
@@ -80,8 +80,8 @@ def heads_step(
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if attention does not fit, there are fewer than two tokens, or x, tokens and
-            `at` do not fit.
+        ValueError: if attention is of another kind, there are fewer than two tokens, or x, tokens
+            and `at` do not match.
 
     Source: Vaswani et al. 2017, section 3.2.2, figure 2.
     """
@@ -180,7 +180,7 @@ def _head(made: Made, h: int) -> Part:
     scored = [cells([s[j]], "weight", name=f"s{m}", digits=1, span=span, width=WIDE) for j in near]
     under = [small(made.tokens[j], f"k{m}") for j in near]
     sizes = f"{n} × {d_head}"
-    keys, size = small("keys", f"k{m}"), small(f"[{sizes}]", f"k{m}")  # arrows run between
+    keys, size = small("keys", f"k{m}"), small(f"[{sizes}]", f"k{m}")  # arrows run between them
     inner = column(
         small(f"query [{d_head}]", f"q{m}"),
         _strip(f"q{m}", made.queries[h], "query", TOWER),
@@ -203,7 +203,7 @@ def _head(made: Made, h: int) -> Part:
 
 
 def _near_towers(made: Made, name: str, vectors: Tensor, role: str) -> list[Part]:
-    """The shown tokens' vectors, in shades that count for all tokens."""
+    """The shown tokens' vectors, in shades on the scale of all tokens."""
     return towers(name, vectors, role, TOWER)[made.near.start : made.near.stop]
 
 

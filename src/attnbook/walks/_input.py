@@ -15,7 +15,7 @@ from attnbook.web import Drawing, Step
 
 
 def added(model: Bert, seen: Calls) -> dict[str, Tensor]:
-    """The embeddings `[token d_model]` whose sum is the encoder's input, and `sum`."""
+    """The embeddings `[token d_model]` that add up to the encoder's input, and their `sum`."""
     stack, parts = model.stack, {"token": seen["stack.embedding"][1][0]}
     if stack.config.embedding_scale:
         parts["token"] = parts["token"] * model.d_model**0.5
@@ -35,7 +35,7 @@ def input_layout(
     Args:
         model: the first `SHOWN` numbers of its vectors are shown.
         tokenizer: the model's.
-        first, second: short texts, about six tokens together.
+        first, second: short texts, about six tokens in total.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:

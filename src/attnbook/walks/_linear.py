@@ -16,16 +16,16 @@ from attnbook.web import Drawing, Step
 
 @dataclass(frozen=True)
 class Made:
-    """Both ways to the output of the last token."""
+    """The output of the last token, computed in both ways."""
 
     names: Sequence[str]
     fq: Tensor  # [token 2] phi of the queries
     fk: Tensor  # [token 2] phi of the keys
     v: Tensor  # [token 2]
     pairs: Tensor  # [query key]
-    slow: Tensor  # [2] the output by pairs
+    slow: Tensor  # [2] the output from the pairs
     states: list[Tensor]  # [2 3] after each token
-    quick: Tensor  # [2] the output by the last state
+    quick: Tensor  # [2] the output from the last state
 
 
 def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **options: Any) -> Drawing:
@@ -40,7 +40,7 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if shapes do not fit each other, or the number of tokens is wrong.
+        ValueError: if shapes do not match each other, or the number of tokens is wrong.
 
     Source: Katharopoulos et al. 2020, sections 3.2 and 3.4.
     """
@@ -83,7 +83,7 @@ def _strip(name: str, x: Tensor, role: str, among: Tensor) -> Part:
 
 
 def _with_pairs(made: Made) -> Part:
-    """A line for each query, crossed out where a key comes later."""
+    """A row of products for each query, crossed out where a key comes later."""
     n, span = len(made.names), (0, float(made.pairs.max()))
     square = made.pairs.masked_fill(torch.ones(n, n).triu(1).bool(), torch.nan)
     lines = [
@@ -99,7 +99,7 @@ def _with_pairs(made: Made) -> Part:
 
 
 def _with_state(made: Made) -> Part:
-    """A line for each token's key, value and state, and one for the query and the output."""
+    """A row for each token's key, value and state, and one for the query and the output."""
     fq, fk, v, states = made.fq, made.fk, made.v, made.states
     lines = [
         [

@@ -13,12 +13,12 @@ from attnbook.show.drawing import SMALL, Part, arrow, box, cells, column, grid
 from attnbook.walks._pieces import brief, small, written_sum
 from attnbook.web import Drawing, Step
 
-SHOWN = 6  # numbers of a vector
-WIDE = 33  # units of a network's column
+SHOWN = 6  # numbers shown of a vector
+WIDE = 33  # units: the width of a network's column
 
 
 class Passed(NamedTuple):
-    """What a vector meets; the two networks that are chosen stand in the order of their numbers."""
+    """What happens to a vector; the two chosen networks are in the order of their numbers."""
 
     x: Tensor  # [d_model]
     scores: Tensor  # [expert]
@@ -36,14 +36,14 @@ def mixture_step(mixture: Mixture, x: Tensor, *, word: str, **options: Any) -> D
     with x and y `[d_model]`, s `[expert]`, W_r `[expert d_model]`.
 
     Args:
-        mixture: three to eight networks, of which a token uses two.
+        mixture: three to eight networks, of which each token uses two.
         x: `[d_model]` the vector.
-        word: a short text, the token whose vector it is.
+        word: the token whose vector it is, a short text.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if `mixture` has or uses another number of networks, or x does not fit it or is
-            not finite.
+        ValueError: if `mixture` has or uses another number of networks, or x does not match it or
+            is not finite.
 
     Source: Shazeer et al. 2017, section 2; Jiang et al. 2024, section 2.1.
     """
@@ -106,7 +106,7 @@ def _body(passed: Passed, word: str) -> Part:
 
 
 def _router(passed: Passed) -> list[list[Part | None]]:
-    """Lines with a column for each network: its number, score, whether it is chosen, and gate."""
+    """Rows with a column for each network: its number, score, whether it is chosen, and gate."""
     most = float(passed.scores.abs().max()) or 1.0
 
     def line(words: str, name: str, parts: Iterable[Part], at: Iterable[int]) -> list[Part | None]:

@@ -1,4 +1,4 @@
-"""A modern decoder's parts in numbers: what each makes of one token."""
+"""A modern decoder's parts in numbers: what each does to one token."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,26 +14,26 @@ from attnbook.model.decoding import evaluating
 from attnbook.model.recording import calls
 from attnbook.model.transformer import TransformerDecoder
 
-SHOWN = 5  # numbers of a vector
+SHOWN = 5  # numbers shown of a vector
 Row = tuple[str, str, list[str], str]
 
 
 def modern_parts(
     model: TransformerDecoder, tokens: Tensor, words: Sequence[str], *, layer: int = 0
 ) -> dict[str, list[Row]]:
-    """What each modern part of a decoder's block makes of a text's last token, in numbers.
+    """What each modern part of a decoder block computes for a text's last token, in numbers.
 
     Args:
-        model: with RMSNorm, SwiGLU, rotary positions (pairing "half") and heads of queries that
-            share heads of keys.
-        tokens: `[token]` of the text, two or more.
-        words: the last two tokens, spelled.
+        model: a model with RMSNorm, SwiGLU, rotary positions (pairing "half") and query heads that
+            share key heads.
+        tokens: `[token]` ids of the text, two or more.
+        words: the last two tokens as text.
         layer: index of the block.
 
     Returns:
-        Rows by the names of what a `ModelMap` exchanges: "norm", "network", "places", "keys". A row
-        is a label, a role, the first numbers of a vector as text, and what is said of them. Norm
-        and places are those of self-attention, places shows head 1.
+        Rows by the names of a `ModelMap`'s exchanges: "norm", "network", "places", "keys". A row is
+        a label, a role, the first numbers of a vector as text, and an explanation. Norm and places
+        belong to self-attention; places shows head 1.
 
     Raises:
         ValueError: if the model has other parts, there are too few tokens or words, or no such

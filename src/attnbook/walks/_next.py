@@ -17,9 +17,9 @@ from attnbook.web import Drawing, Step
 
 @dataclass(frozen=True)
 class Exercises:
-    """Exercise n of a text: given its first n tokens, what is the next?"""
+    """The exercises of a text; number n: given its first n tokens, what is the next?"""
 
-    said: list[str]  # the text
+    said: list[str]  # the text's tokens
     guessed: list[str]  # the model's likeliest answer to each exercise
     shares: list[float]  # of the right answers
     bits: list[float]  # what these cost

@@ -16,16 +16,16 @@ from attnbook.walks._recorded import Head, Position, attended
 from attnbook.walks._unrolled import spelled
 from attnbook.web import Drawing, Step
 
-SHOWN = 5  # numbers of a vector
+SHOWN = 5  # numbers shown of a vector
 
 
 def part_walks(
     model: Transformer, source: str, target: str, *, place: int, source_place: int, layer: int = 0
 ) -> dict[str, Drawing]:
-    """What each part of a block makes of one token, in decoder and encoder, with a model's numbers.
+    """What each part of a block does to one token, in decoder and encoder, with a model's numbers.
 
     Args:
-        model: with "pre" norms.
+        model: a model with "pre" norms.
         source: a sentence of at most six words.
         target: its translation, or the start of it, at most five words.
         place: the decoder's position: 0 is the start token, 1 the first word, and so on.
@@ -33,12 +33,13 @@ def part_walks(
         layer: index of the block, in the decoder and in the encoder.
 
     Returns:
-        Walks by the names of `attnbook.show.transformer`: "norm", "add", "attention", "cross",
-        "feed-forward", and after them "encoder norm" and so on, without "cross". Norm and add are
-        those of self-attention, the attentions show head 1.
+        Walks by the part names of `attnbook.show.transformer`: "norm", "add", "attention", "cross",
+        "feed-forward", and then "encoder norm" and so on, without "cross". Norm and add belong to
+        self-attention; the attention layers show head 1.
 
     Raises:
-        ValueError: if the model has other norms, or there is no such place or layer.
+        ValueError: if the model has other norms, a sentence is too long, or there is no such place
+            or layer.
         KeyError: if a word is not in the vocabulary.
 
     Source: Vaswani et al. 2017, section 3.1.
@@ -67,7 +68,7 @@ def part_walks(
 def _block(
     block: Any, path: str, at: Position, words: list[str], language: str
 ) -> dict[str, Drawing]:
-    """The walks of a block's own parts: those that an encoder has, too."""
+    """The walks of the parts that decoder and encoder blocks have in common."""
     x, normed = at.got(f"{path}attention_norm"), at.gave(f"{path}attention_norm")
     feed = f"{path}feed_forward"
     fed = at.gave(f"{feed}.up"), at.got(f"{feed}.down"), at.gave(feed)
@@ -89,7 +90,7 @@ def _strip(vector: Tensor, name: str, role: str = "state") -> Part:
 
 
 def _walk(rows: Sequence[Any], pairs: Sequence[str], steps: Sequence[Step], alt: str) -> Drawing:
-    """Rows of parts with their labels, and arrows "from to" between them."""
+    """A walk through labelled rows, with an arrow for each "from to" in `pairs`."""
     links = [arrow(*pair.split()) for pair in pairs]
     return Drawing(grid(rows, align="rl", gap=(10, 20)), *links, alt=alt, steps=steps)
 

@@ -18,7 +18,7 @@ from attnbook.show.drawing import (
     text,
 )
 
-SHOWN, TALL = 6, 44  # numbers of each vector; units of a weight of 1
+SHOWN, TALL = 6, 44  # numbers shown of a vector; units: the height of a weight of 1
 
 
 class Likely(NamedTuple):
@@ -31,31 +31,31 @@ class Likely(NamedTuple):
 
 
 def written_sum(numbers: Sequence[float]) -> str:
-    """0.12 − 0.05 + 0.30"""
+    """A sum as text, such as 0.12 − 0.05 + 0.30."""
     first, *rest = (f"{x:z.2f}" for x in numbers)
     signs = [f" − {x[1:]}" if x.startswith("-") else f" + {x}" for x in rest]
     return first.replace("-", "−") + "".join(signs)
 
 
 def brief(x: Tensor, digits: int = 2) -> str:
-    """A number with so many digits after the point."""
+    """A number with `digits` decimals."""
     return f"{float(x):z.{digits}f}".replace("-", "−")
 
 
 def small(words: str, beside: str) -> Part:
-    """A label in small letters, which appears with the part that it stands beside."""
+    """A label in small type, which appears with the part named `beside`."""
     return text(words, size=SMALL, beside=beside)
 
 
 def strip(name: str, vector: Tensor, role: str = "state", shown: int = SHOWN) -> Part:
-    """The first numbers of a vector side by side, and dots for the others."""
+    """The first numbers of a vector side by side, and an ellipsis for the others."""
     return row(cells(vector[:shown], role, name=name, digits=2, width=36), "…", gap=4)
 
 
 def towers(
     name: str, table: Tensor, role: str, shown: int, *, width: int = 24, height: int = 8
 ) -> list[Part]:
-    """For each vector `[d]` of a table its first numbers as a column, all in the same shades."""
+    """The first numbers of each vector `[d]` of a table as a column, all on one scale."""
     first = table[:, :shown]
     high = float(first.abs().max()) or 1.0
     look = {"down": True, "span": (-high, high), "width": width, "height": height}
@@ -76,7 +76,7 @@ def scored(likely: Likely, name: str, digits: int) -> Part:
 
 
 def products(weights: Tensor, values: Tensor) -> str:
-    """0.93 · 0.41 + 0.06 · 0.12 + … with the two largest weights."""
+    """A weighted sum by its two largest weights, such as `0.93 · 0.41 + 0.06 · 0.12 + …`."""
     order = weights.argsort(descending=True)[:2]
     terms = [f"{float(weights[j]):.2f} · {float(values[j]):z.2f}".replace("-", "−") for j in order]
     return " + ".join(terms) + " + …" * (len(weights) > 2)
@@ -85,7 +85,7 @@ def products(weights: Tensor, values: Tensor) -> str:
 def upright(share: Tensor, width: Number, name: str) -> Part:
     """A share in 0..1 as an upright bar, with its number above.
 
-    The bar is a zigzag line: a box would show its height before it appears.
+    The bar is a zigzag line: a box would give away its height before it appears.
     """
     left, foot, tall = width / 2 - 8, 16 + TALL, TALL * float(share)
     turns = max(2, round(tall / 2.5) + 1)

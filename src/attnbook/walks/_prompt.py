@@ -22,17 +22,17 @@ ROOM = 340  # units: the width of the prompt
 
 @dataclass(frozen=True)
 class Read:
-    """A prompt, and what the model makes of it."""
+    """A prompt, and the model's predictions for it."""
 
     sentence: str
     tokens: list[str]
-    inside: list[bool]  # of each token, whether it belongs to the sentence
-    n_tokens: int  # of the vocabulary
+    inside: list[bool]  # whether each token belongs to the sentence
+    n_tokens: int  # size of the vocabulary
     likeliest: list[str]
     likeliest_shares: Tensor
     labels: list[str]
     shares: Tensor  # [label]
-    ranks: list[int]  # of each label among all tokens
+    ranks: list[int]  # of each label, among all tokens
     between: Tensor  # [label] shares among the labels alone
 
     @property
@@ -57,7 +57,7 @@ def prompt_label(
         tokenizer: the model's.
         wording: the prompt's wording; each label word is one token.
         sentence: a short sentence.
-        top: number of most likely tokens that are shown.
+        top: how many of the most likely tokens are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
@@ -147,7 +147,7 @@ def _body(read: Read, size: str) -> Part:
 
 
 def _chances(read: Read) -> Part:
-    """Of each label its share and its place among all tokens."""
+    """Each label's probability, and its rank among all tokens."""
     rows = [
         [
             word,
@@ -220,6 +220,6 @@ def _small(share: float) -> str:
 
 
 def _count(model: TransformerDecoder) -> str:
-    """The number of parameters, in words."""
+    """The number of parameters, as text."""
     n = sum(parameter.numel() for parameter in model.parameters())
     return f"{n / 1e6:.0f} million" if n >= 1e6 else f"{n:,}"

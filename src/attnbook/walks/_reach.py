@@ -14,7 +14,7 @@ CELL = 19  # units
 
 
 def reach(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, **options: Any) -> Drawing:
-    """Which tokens can change the last output, layer by layer, asked of the gradient.
+    """Which tokens can change the last output, layer by layer, according to the gradient.
 
         reached_l = { j : d y_n / d x^l_j is not 0 }
 
@@ -54,7 +54,7 @@ def reach(layers: Sequence[Callable[[Tensor], Tensor]], x: Tensor, **options: An
 
 
 def _body(lit: Sequence[Tensor]) -> Part:
-    """A line for each layer, the input at the bottom."""
+    """A row for each layer, with the input at the bottom."""
 
     def line(i: int) -> list[Part]:
         label = text(f"layer {i}" if i else "input", size=SMALL)
@@ -64,7 +64,7 @@ def _body(lit: Sequence[Tensor]) -> Part:
 
 
 def _arrows(lit: Sequence[Tensor], below: Sequence[Tensor]) -> list[Arrow]:
-    """To each lit cell from what it reads."""
+    """Arrows to each lit cell from the cells that it reads."""
     return [
         arrow(f"l{i}.{j}", f"l{i + 1}.{m}", "value")
         for i, links in enumerate(below)
@@ -90,7 +90,7 @@ def _steps(counts: Sequence[int], n: int) -> list[Step]:
 
 
 def _links(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Which input places change which output place of one layer: `[query key]`."""
+    """Which inputs (keys) change which outputs (queries) of one layer: `[query key]`."""
     given = x.detach().clone().requires_grad_()
     out = layer(given)
     each = [torch.autograd.grad(out[m].sum(), given, retain_graph=True)[0] for m in range(len(out))]

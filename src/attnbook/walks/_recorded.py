@@ -17,7 +17,7 @@ class Spot(NamedTuple):
 
 
 class Position(NamedTuple):
-    """What each module read and gave at one position, by the module's path."""
+    """Each module's input and output at one position, by the module's path."""
 
     seen: Calls
     place: int
@@ -30,7 +30,7 @@ class Position(NamedTuple):
 
 
 class Head(NamedTuple):
-    """One head of an attention, for the query of one position."""
+    """One head of an attention layer, for the query at one position."""
 
     query: Tensor  # [d_head]
     keys: Tensor  # [key d_head]
@@ -41,7 +41,7 @@ class Head(NamedTuple):
 
 
 def attended(seen: Calls, path: str, place: int, head: int = 0) -> Head:
-    """A head of the attention at this path."""
+    """A head of the attention layer at this path, for the query at `place`."""
     (q, k, *_), e = seen[f"{path}.scores"]
     _, mask = seen[f"{path}.weights"][0]
     (a, v), mixed = seen[f"{path}.combine"]

@@ -1,4 +1,4 @@
-"""Many, grouped and single key-value heads: what is kept for each token, and what it costs."""
+"""Multi-head, grouped-query and multi-query attention: the cache's size, and the quality."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -34,20 +34,20 @@ def shared_heads(
     size: int = 2,
     **options: Any,
 ) -> Drawing:
-    """Query heads on as many key heads, on a few, and on one: bytes of the cache, and quality.
+    """Query heads with as many key heads, with a few, and with one: cache size and quality.
 
         bytes = 2 n_layers n n_kv_heads d_head size
 
     Args:
-        bits: bits per character by the number of key heads; the largest number is that of query
-            heads, and every other divides it; the last is 1.
-        n, d_head, n_layers, size: tokens, numbers of a head, blocks, and bytes of a number of the
-            model whose cache is counted.
+        bits: number of key heads -> bits per character; the first number is also that of the query
+            heads, the others divide it, and the last is 1.
+        n, d_head, n_layers, size: number of tokens, size of a head, number of blocks, and bytes per
+            number, of the model whose cache is counted.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if there are not two to four numbers of heads, falling to 1, each a divisor of
-            the first, or the first is above 8.
+        ValueError: if there are not two to four numbers of heads, decreasing to 1, each a divisor
+            of the first, or the first is above 8.
 
     Source: Shazeer 2019, section 3; Ainslie et al. 2023, section 2.2, figure 2.
     """
@@ -74,7 +74,7 @@ def shared_heads(
 
 
 def _frame(i: int, kind: Shared, largest: float) -> Part:
-    """The heads, the bytes of the cache among those of the `largest`, and the quality."""
+    """The heads, the cache's size, shaded relative to the `largest`, and the quality."""
 
     def head(words: str, role: str, name: str) -> Part:
         return box(words, role, name=name, size=SMALL, width=30)

@@ -18,15 +18,15 @@ from attnbook.web import Drawing, Step
 
 @dataclass(frozen=True)
 class Answers:
-    """The targets of a batch, and what the model gives their tokens."""
+    """The targets of a batch, and the probabilities that the model gives their tokens."""
 
-    said: list[list[str]]  # of each target its tokens, start and padding among them
+    said: list[list[str]]  # each target's tokens, start and padding included
     counts: Tensor  # [target place] whether a token is wanted there
     shares: Tensor  # [target place] its probability, NaN where none is wanted
     costs: Tensor  # [target place] in nats
 
     def every(self, name: str) -> str:
-        """The parts of this name of all targets."""
+        """The names of such parts of all targets, as in "reads0 reads1"."""
         return " ".join(f"{name}{n}" for n in range(len(self.said)))
 
 
@@ -100,7 +100,7 @@ def _numbers(values: Tensor, name: str, role: str, *, digits: int, high: Number)
 
 
 def _links(n: int, length: int) -> list[Arrow]:
-    """The arrows of one target of so many tokens."""
+    """The arrows of target n, which has `length` tokens."""
     links = []
     for k in range(length - 1):
         links += [
@@ -138,7 +138,7 @@ def _shifting(answers: Answers) -> list[Step]:
 
 
 def _padding(answers: Answers) -> list[Step]:
-    """A step about the places that do not count, if there are any."""
+    """A step about the positions that do not count, if there are any."""
     counts = answers.counts
     if counts.all():
         return []

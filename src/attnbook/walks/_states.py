@@ -77,11 +77,11 @@ def two_readers(encoder: Encoder, words: str, **options: Any) -> Drawing:
 
 
 class Exchange(NamedTuple):
-    """One state of a sentence exchanged for that of its twin."""
+    """One state of a sentence replaced by its twin's."""
 
-    at: int  # the place of the state
-    states: Tensor  # [word d_model] with the exchanged one among them
-    shares: Tensor  # [answer] of the next token
+    at: int  # the position of the state
+    states: Tensor  # [word d_model], the exchanged one included
+    shares: Tensor  # [answer] probabilities as the next token
 
 
 def exchanged_states(
@@ -93,14 +93,15 @@ def exchanged_states(
     everything else stays, including the decoder's initial state.
 
     Args:
-        model: a model of one layer, with attention.
+        model: a one-layer model with attention.
         words, twin: source sentences that differ in one word, not the last.
         written: the tokens written so far.
-        answers: the right next token of `words` and of `twin`.
+        answers: the correct next token for `words` and for `twin`.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model does not fit, the sentences do not differ so, or are too wide.
+        ValueError: if the model is of another kind, or the sentences differ in another way or are
+            too wide.
         KeyError: if a word or a token is not in its vocabulary.
     """
     wanted = "a Decoder with a score or a LuongDecoder"
@@ -140,7 +141,7 @@ def exchanged_states(
 
 
 def _rows(exchange: Exchange, answers: tuple[str, str]) -> list[Any]:
-    """The states, and below them how likely both answers are."""
+    """The states, and below them the probabilities of both answers."""
     at, name = exchange.at, f"wrote{exchange.at}"
     left, right = (text(each, beside=name) for each in answers)
     shares = cells(exchange.shares, "weight", name=name, digits=2, span=(0, 1), width=70)

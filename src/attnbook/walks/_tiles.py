@@ -14,7 +14,7 @@ from attnbook.web import Drawing, Step
 
 
 class Tile(NamedTuple):
-    """What is known after a tile: the symbols are those of the walk's equations."""
+    """What is known after a tile; the symbols are those in `softmax_tiles`."""
 
     words: str
     scores: Tensor  # [key] of this tile
@@ -38,11 +38,11 @@ def softmax_tiles(
         k: `[key d_head]` keys.
         v: `[key d_value]` values of two numbers.
         names: a short text for each key.
-        size: keys of a tile, 2 or 3; it divides the keys into two to five tiles.
+        size: keys per tile, 2 or 3; it must divide the keys into two to five tiles.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if shapes do not fit each other, or the tiles are of another number or size.
+        ValueError: if shapes do not match each other, or the number or size of tiles is wrong.
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, section 3.1.
     """
@@ -137,7 +137,7 @@ def _first_tile(tile: Tile, n: int) -> list[Step]:
 
 
 def _next_tiles(tiles: Sequence[Tile]) -> list[Step]:
-    """A step for each tile but the first; the first new maximum is asked about."""
+    """A step for each tile but the first, with a question at the first new maximum."""
     steps, asked = [], False
     for t, (old, tile) in enumerate(pairwise(tiles), 1):
         rises = bool(tile.most > old.most)

@@ -25,7 +25,7 @@ from attnbook.walks._recorded import Spot
 from attnbook.walks._timeline_way import Attention, Way, measured
 from attnbook.web import Drawing, Step
 
-SHOWN, TOWER = 4, 3  # numbers of a vector, side by side, and of a key or a value
+SHOWN, TOWER = 4, 3  # numbers shown of a vector, and of a key or a value in a column
 
 
 def timeline(
@@ -39,21 +39,21 @@ def timeline(
     top: int = 3,
     **options: Any,
 ) -> Drawing:
-    """One token of the target, from its id to the scores of the next: both attentions of a block.
+    """One token of the target, from its id to the scores of the next, with both attention layers.
 
     Args:
-        model: from English to German, with "pre" norms, added positions, and embeddings that are
+        model: an English-to-German model with "pre" norms, added positions, and embeddings that are
             scaled and not normalised.
         source: a sentence of about five words.
         target: its translation, or the start of it, about five words.
         place: the position that is shown: 0 is the start token, 1 the first word, and so on.
-        layer, head: indices of the attention that is shown.
-        top: number of most likely words that are shown.
+        layer, head: indices of the block and of the head that are shown.
+        top: how many of the most likely words are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model does not fit, there is no such place, layer or head, `top` is above
-            the number of words, or a sentence is empty or too long for the drawing.
+        ValueError: if the model is of another kind, there is no such place, layer or head, `top` is
+            above the number of words, or a sentence is empty or too long for the drawing.
         KeyError: if a word is not in the vocabulary.
 
     Source: Vaswani et al. 2017, section 3.1, figure 1.
@@ -153,7 +153,7 @@ def _texts(way: Way) -> list[Part]:
 
 
 def _attention_rows(attention: Attention, number: int) -> list[Any]:
-    """An attention from the query to the sum with its update."""
+    """The rows of an attention layer, from the query to the sum with its update."""
     kind, words, head, update, total = attention
 
     def columns(name: str, table: Tensor) -> list[Part]:
@@ -182,7 +182,7 @@ def _attention_rows(attention: Attention, number: int) -> list[Any]:
 
 
 def _depth(way: Way) -> Part:
-    """After each block the state and what it would write."""
+    """The state after each block, and the word that it would write."""
     rows = [
         [f"after block {n}", cells(x[:TOWER], "state", name="depth"), f"“{word}”"]
         for n, (x, word) in enumerate(zip(way.depth[1:], way.written, strict=True), 1)
@@ -203,7 +203,7 @@ def _attention_links(attention: Attention, asks: str) -> list[Arrow]:
 
 
 def _links(way: Way) -> list[Arrow]:
-    """All arrows outside of the attentions."""
+    """All arrows outside the attention layers."""
     return [
         arrow("source", "memory", "key", drawn=False),
         arrow(f"target.{way.spot.place}", "token", drawn=False),

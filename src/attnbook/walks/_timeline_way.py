@@ -1,4 +1,4 @@
-"""What a translator computes on the way of one target token."""
+"""What a translator computes along the path of one target token."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,10 +17,10 @@ from attnbook.walks._unrolled import spelled
 
 
 class Attention(NamedTuple):
-    """An attention of the block that is shown."""
+    """An attention layer of the block that is shown."""
 
-    kind: str  # "own" or "cross": the names of its parts begin so
-    words: list[str]  # that are attended to
+    kind: str  # "own" or "cross": the names of its parts begin with it
+    words: list[str]  # those that are attended to
     head: Head
     update: Tensor
     sum: Tensor  # the state after the update
@@ -28,7 +28,7 @@ class Attention(NamedTuple):
 
 @dataclass(frozen=True)
 class Way:
-    """What the model computes on the way of one token; a vector is `[d_model]`."""
+    """What the model computes along the path of one token; vectors are `[d_model]`."""
 
     config: TransformerConfig
     spot: Spot
@@ -42,8 +42,8 @@ class Way:
     cross: Attention
     hidden: Tensor  # [d_ff]
     fed: Tensor
-    depth: list[Tensor]  # before the first block and after each
-    written: list[str]  # what each block's state would write
+    depth: list[Tensor]  # states before the first block and after each
+    written: list[str]  # the word that each block's state would write
     last: Tensor
     likely: Likely
 

@@ -39,7 +39,7 @@ class Passed:
     given: list[str]  # the tokens that the decoder reads
     states: list[Tensor]  # before the first token and after each
     written: list[str]
-    shares: list[float]  # of the written tokens
+    shares: list[float]  # probabilities of the written tokens
 
 
 def spelled(vocab: Vocabulary, token: int) -> str:
@@ -48,7 +48,7 @@ def spelled(vocab: Vocabulary, token: int) -> str:
 
 
 def check_layers(model: Any, kinds: tuple[type[Decoder], ...], wanted: str) -> None:
-    """Check that a model is one of the book's translators, with one layer."""
+    """Check that a model is one of the book's one-layer translators."""
     if not isinstance(model, Seq2Seq) or not isinstance(model.encoder, Encoder):
         got = type(model).__name__
     elif type(model.decoder) not in kinds or model.encoder.n_layers > 1:
@@ -62,18 +62,18 @@ def unrolled(model: Seq2Seq, words: str, *, answer: str = "", **options: Any) ->
     """A sentence passed through the one state that the encoder gives to the decoder.
 
     Above, the encoder's state after each word; below, the decoder's at each token of greedy
-    decoding, with its probability. A state's first `SHOWN` numbers are cells; −1 is the faintest
-    and 1 the deepest.
+    decoding, with its probability. A state's first `SHOWN` numbers are cells, shaded from −1, the
+    faintest, to 1, the deepest.
 
     Args:
-        model: a one-way encoder, and a decoder without attention, of one layer.
+        model: a one-layer model with a one-way encoder and a decoder without attention.
         words: a source sentence of about two to five words.
         answer: the right translation, to be shown at the end; "" for none.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if the model does not fit, there are no words, the model writes more than seven
-            tokens, or the sentence is too wide for the drawing.
+        ValueError: if the model is of another kind, there are no words, the model writes more than
+            seven tokens, or the sentence is too wide for the drawing.
         KeyError: if a word is not in the vocabulary.
 
     Source: Sutskever et al. 2014, figure 1; Cho et al. 2014, figure 1.
@@ -127,7 +127,7 @@ def _passed(model: Seq2Seq, said: list[str], source: Tensor, tokens: list[int]) 
 
 
 def _body(passed: Passed) -> Part:
-    """The encoder above the decoder; columns lie as far apart as there is room."""
+    """The encoder above the decoder; columns are as far apart as the width allows."""
     room = WIDTH - 28 - _decoder(passed, 0.0).width
     gap = min(16.0, max(2.0, room / (len(passed.written) + 1)))
     words = _boxes("word", passed.said)
@@ -200,7 +200,7 @@ def _reading(passed: Passed) -> list[Step]:
 
 
 def _moved(old: Tensor, new: Tensor, name: str) -> str:
-    """The number that has changed most."""
+    """A phrase about the shown number that changed most."""
     k = int((new - old)[:SHOWN].abs().argmax())
     a, b = (written_sum([float(each[k])]) for each in (old, new))
     return f"[number {k + 1}]({name}.{k}) goes from {a} to {b}"

@@ -27,7 +27,7 @@ from attnbook.walks._recorded import Spot
 from attnbook.walks._word_way import Way, measured
 from attnbook.web import Drawing, Step
 
-TOWER = 5  # numbers of a key or a value
+TOWER = 5  # numbers shown of a key or a value
 
 
 def masked_word(
@@ -48,13 +48,13 @@ def masked_word(
         tokenizer: the model's.
         words: a short text with one `[MASK]`, about seven tokens.
         answer: the masked word, to be shown at the end; "" for none.
-        layer, head: indices of the attention that is shown.
-        top: number of most likely words that are shown.
+        layer, head: indices of the layer and of the head that are shown.
+        top: how many of the most likely words are shown.
         options: `title` and `name`, as for `Drawing`.
 
     Raises:
-        ValueError: if there is not one `[MASK]`, there is no such layer or head, `top` is above the
-            number of tokens, or the text is too long for the drawing.
+        ValueError: if there is not exactly one `[MASK]`, there is no such layer or head, `top` is
+            above the number of tokens, or the text is too long for the drawing.
     """
     before, mask, after = words.partition("[MASK]")
     if not mask or "[MASK]" in after:
@@ -123,7 +123,7 @@ def _body(way: Way) -> Part:
 
 
 def _boxes(way: Way) -> list[Part]:
-    """The tokens, the mask in colour."""
+    """The tokens as boxes, the mask in colour."""
     masked = [n == way.spot.place for n in range(len(way.said))]
     return [
         box(each, "state" * here, name="mask" if here else "words", size=SMALL, width=32)
@@ -132,7 +132,7 @@ def _boxes(way: Way) -> list[Part]:
 
 
 def _beginning(way: Way) -> list[Any]:
-    """The vectors as which the mask begins, and the state that enters the layer."""
+    """The vectors that the mask starts from, and the state that enters the layer."""
     place, layer, _ = way.spot
     told = {"token": "[MASK] itself", "segment": "+ segment A", "position": f"+ place {place}"}
     rows: list[Any] = [[told[kind], strip(kind, x)] for kind, x in way.vectors.items()]
@@ -145,7 +145,7 @@ def _beginning(way: Way) -> list[Any]:
 
 
 def _attention(way: Way, boxes: list[Part]) -> Part:
-    """Of each token its key, score, weight and value, as wide as the token's box."""
+    """Each token's key, score, weight and value; score and weight are as wide as its box."""
 
     def numbers(name: str, values: Tensor) -> list[Part]:
         span = (min(0.0, float(values.min())), float(values.abs().max()) or 1.0)
@@ -174,7 +174,7 @@ def _all_heads(way: Way) -> Part:
 
 
 def _layers(way: Way) -> Part:
-    """After each layer the state and what it would say."""
+    """The state after each layer, and the word that it would predict."""
     rows = [
         [f"layer {n}", cells(x[:4], "state", name="layers", digits=1), f"“{word}”"]
         for n, (x, word) in enumerate(zip(way.states[1:], way.early, strict=True), 1)
@@ -228,7 +228,7 @@ def _entering(way: Way) -> list[Step]:
 
 
 def _attending(way: Way) -> list[Step]:
-    """From the query to what the head answers."""
+    """From the query to the head's answer."""
     (_, layer, head), weights, d = way.spot, way.head.weights, len(way.head.query)
     learnt = (
         "a learnt matrix turns" if way.config.norm == "post" else "a norm and a learnt matrix turn"

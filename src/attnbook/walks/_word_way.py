@@ -1,4 +1,4 @@
-"""What BERT computes on the way of a masked word."""
+"""What BERT computes along the path of a masked word."""
 
 from dataclasses import dataclass
 
@@ -17,21 +17,21 @@ from attnbook.walks._recorded import Head, Position, Spot, attended
 
 @dataclass(frozen=True)
 class Way:
-    """What the model computes on the way of the mask; a vector is `[d_model]`."""
+    """What the model computes along the path of the mask; vectors are `[d_model]`."""
 
     config: TransformerConfig
     spot: Spot
     said: list[str]
     ids: list[int]
-    vectors: dict[str, Tensor]  # whose sum the mask begins as, by kind
-    sum: Tensor | None  # where it is normalised: else the state is the sum
+    vectors: dict[str, Tensor]  # by kind; the mask starts as their sum
+    sum: Tensor | None  # if it is normalised; otherwise the state is the sum
     head: Head
-    heads: list[Tensor]  # what each head gives
+    heads: list[Tensor]  # each head's output
     update: Tensor
-    joined: Tensor  # update and state
+    joined: Tensor  # sum of update and state, normalised if `norm` is "post"
     fed: Tensor
     states: Tensor  # [layer d_model] before the first layer and after each
-    early: list[str]  # what each layer's state would say
+    early: list[str]  # the word that each layer's state would predict
     turned: Tensor
     likely: Likely
 

@@ -1,4 +1,4 @@
-"""A widget with a model: it reads the file of the weights and sends it to the page."""
+"""A widget with a model: it reads the weight file and sends it to the page."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from attnbook.web._widget import Widget, WidgetError, as_tokens
 from attnbook.weights.int8 import load_int8
 
 FOLDER = Path(__file__).parents[1] / "weights"
-LONGEST = 500  # characters of a text
+LONGEST = 500  # most characters in `text`
 
 
 @lru_cache(maxsize=4)
@@ -20,15 +20,18 @@ def _model(path: Path, changed: int, kind: Any) -> tuple[Any, Any]:
 
 
 def load_model(path: Path, kind: Any) -> tuple[Any, Any]:
-    """Model and tokenizer of a file, read anew when the file has changed."""
+    """The model and tokenizer of a file, cached until the file changes."""
     return _model(path, path.stat().st_mtime_ns, kind)
 
 
 class ModelWidget(Widget):
-    """A widget whose model runs in the page, in a worker that reads the weights. A kernel sends the
-    weights, or the site has them in a file. A notebook stores only the current answer."""
+    """A widget whose model runs in the page, in a worker that reads the weights.
 
-    kind: ClassVar[type]  # of the model
+    A kernel sends the weights, or the site serves them as a file. A notebook stores only the
+    current answer.
+    """
+
+    kind: ClassVar[type]  # the model's class
     weights = traitlets.Unicode().tag(sync=True)
     text = traitlets.Unicode("").tag(sync=True)
 
@@ -53,12 +56,12 @@ class ModelWidget(Widget):
 
 
 def brief(p: Any) -> float:
-    """A probability rounded to six significant digits, for storing."""
+    """A probability or its logarithm, rounded to six significant digits for storage."""
     return float(f"{np.float64(p):.6g}")
 
 
 def give_weights(widget: Widget, files: dict[str, Path]) -> None:
-    """Let the widget answer the page's requests for the weights of these names."""
+    """Let the widget answer the page's requests for weights; `files` has a path for each name."""
 
     def give(_: Any, content: Any, buffers: Any) -> None:
         for name, path in files.items():

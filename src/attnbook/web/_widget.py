@@ -1,4 +1,4 @@
-"""The base class of the book's widgets: name, title, fallbacks in text and picture, checks."""
+"""The base class of the book's widgets: name, title, text and image fallbacks, checks."""
 
 import base64
 import hashlib
@@ -24,14 +24,14 @@ MAX_BYTES = 1_000_000
 
 
 class WidgetError(ValueError, traitlets.TraitError):
-    """A widget cannot show its input; the message names the argument and what it must be.
+    """A widget cannot show its input; the message names the argument and says what it must be.
 
     It is a TraitError, so that traitlets rolls back all traits that were set together.
     """
 
 
 def format_number(x: float, digits: int = 3) -> str:
-    """`x` with `digits` decimals as the widgets write it: `f"{x:.3f}"`, without negative zero.
+    """`x` with `digits` decimals, as the widgets write it: `f"{x:.3f}"` without negative zero.
 
     Exact ties round to the even digit, as everywhere in Python and in `format` of `math.js`.
     """
@@ -54,7 +54,7 @@ def as_array(values: object, what: str) -> np.ndarray:
 
 
 def as_list(values: object, what: str, of: str) -> list[Any]:
-    """The values as a list; a single string is refused."""
+    """The values as a list; a single string or number is refused."""
     flat = isinstance(values, str) or getattr(values, "ndim", 1) == 0
     if flat or not isinstance(values, Iterable):
         raise WidgetError(f"{what} must be a list of {of}, not {reprlib.repr(values)}")
@@ -62,7 +62,7 @@ def as_list(values: object, what: str, of: str) -> list[Any]:
 
 
 def as_tokens(tokens: Sequence[str], what: str) -> list[str]:
-    """The tokens as a list, after a check that each is a string."""
+    """The tokens as a list, after checking that each is a string of valid Unicode."""
     kept = as_list(tokens, what, "tokens")
     wrong = [token for token in kept if not isinstance(token, str)]
     if wrong:
@@ -74,13 +74,13 @@ def as_tokens(tokens: Sequence[str], what: str) -> list[str]:
 
 
 def check_size(size: int, what: str, instead: str) -> None:
-    """Refuse more than 1 MB of numbers and texts, so that pages and notebooks stay small."""
+    """Refuse more than `MAX_BYTES` (1 MB) of data, so that pages and notebooks stay small."""
     if size > MAX_BYTES:
         raise WidgetError(f"{what} take {size:,} bytes, more than {MAX_BYTES:,}: {instead}")
 
 
 class Widget(anywidget.AnyWidget):
-    """An anywidget with a heading, a stable name, and a fallback without JavaScript."""
+    """An anywidget with a heading, a stable name, and a fallback where JavaScript does not run."""
 
     title = traitlets.Unicode().tag(sync=True)
     name = traitlets.Unicode("widget").tag(sync=True)  # by default, derived from the content
@@ -108,7 +108,7 @@ class Widget(anywidget.AnyWidget):
         return proposal["value"]
 
     def content(self) -> bytes:
-        """Bytes that distinguish two widgets of a class; the default name is derived from them."""
+        """Bytes that tell two widgets of a class apart; the default name is derived from them."""
         raise NotImplementedError
 
     def summary(self) -> str:

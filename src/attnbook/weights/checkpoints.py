@@ -1,4 +1,4 @@
-"""Folders of weights as `transformers` writes them: what the loaders of all families share."""
+"""Folders of weights as `transformers` writes them: code that the loaders of all families share."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def read(folder: Path, *more: str) -> dict[str, Any]:
 
 
 def check_values(hf_config: dict[str, Any], **required: tuple[Any, Any]) -> None:
-    """Check values of a configuration: name = (required value, default where it is absent)."""
+    """Check values of a configuration: name = (required value, default if it is absent)."""
     for name, (value, default) in required.items():
         if (actual := hf_config.get(name, default)) != value:
             raise ValueError(f"config.json must have {name} = {value!r}, got {actual!r}")
@@ -75,7 +75,7 @@ def vocabulary(folder: Path, size: int, hf_config: dict[str, Any]) -> Vocabulary
 def by_columns(weight: Tensor) -> Tensor:
     """A float32 matrix in column-major order in memory; other tensors as they are.
 
-    Generation multiplies a matrix by one vector at a time, which can be 1.4 times as fast then.
+    Generation multiplies a matrix by one vector at a time, which can then be 1.4 times as fast.
     """
     is_float_matrix = weight.ndim == 2 and weight.dtype == torch.float32
     return weight.mT.contiguous().mT if is_float_matrix else weight

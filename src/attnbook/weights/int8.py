@@ -61,7 +61,7 @@ def save_int8(
     """Write a model in 8 bits: matrices as `quantize` gives them, vectors in 32 bits.
 
     Args:
-        path: a file in the format safetensors. The matrix X and its scales are called "X" and
+        path: a safetensors file. The matrix X and its scales are called "X" and
             "X.scale". The metadata hold "config" and the tokenizer: "tokens" and "lowercase", or
             "merges" and "special".
         model: is not changed; `load_int8` gives the rounded model.
@@ -79,7 +79,7 @@ def save_int8(
     own: dict[str, Any] = {"config": asdict(model.stack.config)}
     if isinstance(tokenizer, WordPiece):
         own |= {"tokens": tokenizer.vocab.tokens, "lowercase": tokenizer.lowercase}
-    elif tokenizer.digits:  # the page's tokenizer cannot
+    elif tokenizer.digits:  # the page's tokenizer cannot split them
         raise ValueError("tokenizer must not put digits apart to be stored, got digits=True")
     else:
         own["merges"] = [f"{a} {b}" for a, b in tokenizer.merges]
@@ -124,7 +124,7 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
     """Read a model that `save_int8` wrote.
 
     Args:
-        path: where the file is.
+        path: the file.
         kind: the required class, `Bert` or `TransformerDecoder`.
 
     Returns:
@@ -147,7 +147,7 @@ def load_int8(path: str | Path, kind: type[nn.Module] = nn.Module) -> tuple[Any,
 
 
 def fill_int8(path: str | Path, model: Module) -> Module:
-    """Give a model the weights of a file that `write_int8` wrote; returns it, to be evaluated.
+    """Load the weights that `write_int8` wrote into a model; returns it in evaluation mode.
 
     Raises:
         ValueError: if the weights do not fit the model.

@@ -121,7 +121,7 @@ def load_llama(folder: str | Path, dtype: torch.dtype = torch.float32) -> Transf
 
 
 def _files(folder: Path) -> list[Path]:
-    """The files of the weights: one, or those that an index lists."""
+    """The weight files: one, or those that an index lists."""
     index = folder / "model.safetensors.index.json"
     names = ["model.safetensors"]
     if index.is_file():
@@ -153,7 +153,7 @@ def _config(hf_config: dict[str, Any]) -> TransformerConfig:
 
 
 def _ours(name: str, config: TransformerConfig) -> str:
-    """The name in this package of a parameter."""
+    """A parameter's name in this package."""
     if name == "lm_head.weight":
         return TIED if config.tied else "head.weight"
     name = name.removeprefix("model.")

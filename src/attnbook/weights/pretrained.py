@@ -1,6 +1,6 @@
 """Pretrained models, in the book's own classes and in those of `transformers`.
 
-The latter need `transformers`, which the extra `attnbook[pretrained]` brings.
+The latter need `transformers`, which the extra `attnbook[pretrained]` installs.
 """
 
 import json
@@ -274,7 +274,7 @@ def minilm() -> tuple[Any, Any]:
         with recorded(model, type(model.encoder.layer[0].attention.self)) as weights:
             model(**batch)
 
-    `weights` then has a tensor `[batch head query key]` for each layer, as
+    `weights` then has a tensor `[batch head query key]` for each layer, such as
     `weights["encoder.layer.0.attention.self"]`. No token attends to padding, where
     `batch["attention_mask"]` is 0.
 
@@ -318,7 +318,7 @@ def copy_bert_attention(layer: Any) -> MultiHeadAttention:
     output that the layer then adds to x and normalises.
 
     Args:
-        layer: a `BertLayer` of `transformers`, as `model.encoder.layer[0]`. Its `query`, `key`,
+        layer: a `BertLayer` of `transformers`, e.g. `model.encoder.layer[0]`. Its `query`, `key`,
             `value` and `output.dense` are called `q`, `k`, `v` and `out` here.
     """
     theirs = layer.attention.self

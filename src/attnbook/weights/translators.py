@@ -1,4 +1,4 @@
-"""Six small translators of number words, trained for the pages of the book, in 8 bits."""
+"""Six small translators of number words, trained for the book's pages and stored in 8 bits."""
 
 from dataclasses import replace
 from functools import cache
@@ -19,13 +19,14 @@ TRANSLATORS = ("one_vector", "additive", "dot", *HEADS)
 
 
 def new_translator(name: str, d_model: int) -> Seq2Seq:
-    """A translator before its training. All but the Transformer have one encoder, and differ in
-    what their decoder reads of it.
+    """An untrained translator.
+
+    All but the Transformer have the same encoder and differ in what their decoder reads of it.
 
     Args:
-        name: "one_vector" (the last state alone), "additive" or "dot" (attention to all states, by
-            that score), "one_head" or "four_heads" (multi-head attention), "transformer" (`TINY`,
-            as chapter 6's, but for its width).
+        name: "one_vector" (the last state alone), "additive" or "dot" (attention to all states,
+            with that score), "one_head" or "four_heads" (multi-head attention), "transformer"
+            (`TINY`, as in chapter 6, except for its width).
         d_model: size of all vectors; a Transformer's d_ff is four times that.
 
     Raises:
@@ -47,7 +48,7 @@ def new_translator(name: str, d_model: int) -> Seq2Seq:
 def translator(name: str) -> Seq2Seq:
     """A trained translator, in evaluation mode, its weights rounded to 8 bits.
 
-    `int8.metadata` of its file has its training settings and, of each number of digits, the share
+    `int8.metadata` of its file has its training settings and, for each number of digits, the share
     of held-out numbers that it translates exactly; `make translators` trains it again.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Vocabularies in small files, which the bench for tokenizers fetches: `make vocabularies`.
+"""Vocabularies in small files for the tokenizer bench; `make vocabularies` writes them.
 
-A merge is two numbers of 16 bits, so that GPT-2's 1.5 MB become 0.2. The pages of the book read the
-same files (`attnbook/web/engine/vocabularies.js`).
+A merge is stored as two 16-bit numbers, which makes GPT-2's 1.5 MB 0.2 MB. The pages of the book
+read the same files (`attnbook/web/engine/vocabularies.js`).
 """
 
 import json
@@ -17,7 +17,7 @@ from attnbook.text.tokenizers import BytePair, WordPiece
 from attnbook.weights.int8 import metadata
 
 FOLDER = Path(__file__).parent
-VOCABULARIES = {  # file: how it is called
+VOCABULARIES = {  # file: name to display
     "pieces_book": "this book’s GPT",
     "pieces_gpt2": "GPT-2",
     "pieces_minilm": "MiniLM",
@@ -31,9 +31,9 @@ def save_vocabulary(
     """Write a tokenizer's vocabulary.
 
     Args:
-        path: a file in the format safetensors: "merges" `[merge 2]`, the ids of two pieces in
-            16 bits, or "tokens" `[byte]`, all tokens in UTF-8, one a line. The metadata hold
-            "special" or "lowercase".
+        path: a safetensors file: "merges" `[merge 2]`, the ids of two pieces in 16 bits, or
+            "tokens" `[byte]`, all tokens in UTF-8, one per line. The metadata hold "special" or
+            "lowercase".
         tokenizer: a `BytePair` in its usual order, or a `WordPiece`.
         more: further metadata, of values that JSON can hold.
 
@@ -63,7 +63,7 @@ def save_vocabulary(
 
 
 def load_vocabulary(path: str | Path) -> BytePair | WordPiece:
-    """Read a vocabulary that `save_vocabulary` wrote; a name is one of the package's own.
+    """Read a vocabulary that `save_vocabulary` wrote, by its path or its name in `VOCABULARIES`.
 
     Raises:
         ValueError: if there is no such file, or it holds no vocabulary.

@@ -26,12 +26,12 @@ END = "<|endoftext|>"
 WORD = regex.compile(  # GPT-2's: an English ending, letters, digits or signs after a space, spaces
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 )
-DIGIT = regex.compile(  # the same, but each digit stands alone
+DIGIT = regex.compile(  # the same, but each digit is a word
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+"
 )
 ENDS = regex.compile(
     r"(?r)(?<=\S)(?=\s)"
-)  # places where a word certainly ends, from the last one back
+)  # positions where a word certainly ends, from last to first
 LONE = regex.compile(
     "[\ud800-\udc7f\udd00-\udfff]"
 )  # surrogates that are not `surrogateescape` bytes
@@ -60,7 +60,7 @@ class BytePair:
 
     Args:
         merges: pairs of pieces in the order in which they were learnt.
-        special: tokens that merging never produces, as the end of a text.
+        special: tokens that merging never produces, such as the end of a text.
         tokens: all tokens in the order of their ids. None: the bytes by their characters, the
             merged pieces, the special tokens.
         pad, bos, eos: which special tokens are padding, start and end. None: the first one.
@@ -142,8 +142,8 @@ class BytePair:
     def encode(self, text: str | bytes, *, special: bool = False) -> list[int]:
         """Token ids of a text.
 
-        The time grows with the text, and a little faster with the longest word: several seconds
-        for a word of a megabyte, as one letter repeated.
+        The time is linear in the text, and slightly worse in the longest word: several seconds for
+        a word of a megabyte, such as one repeated letter.
 
         Args:
             text: a string or bytes, which need not be valid UTF-8. In a string, an invalid byte is
@@ -177,7 +177,7 @@ class BytePair:
         return [self.vocab.tokens[i] for i in self.special]
 
     def _pieces(self, word: str) -> list[int]:
-        """Token ids of a word; a piece that was merged into the one before it is -1 meanwhile."""
+        """Token ids of a word; a piece merged into the one before it is -1 in the meantime."""
         ids = [i for byte in _utf8(word) if (i := self._byte[byte]) is not None]
         after, before = list(range(1, len(ids) + 1)), list(range(-1, len(ids)))
         ids.append(-1)
@@ -238,8 +238,8 @@ class BytePair:
             digits: as for the class.
 
         Raises:
-            ValueError: if texts or special is one string, a number is below 1, or `vocab_size`
-                leaves bytes or special tokens out.
+            ValueError: if texts or special is one string, `min_count` is below 1, or `vocab_size`
+                is too small for the bytes and special tokens.
 
         Source: Sennrich et al. 2016, algorithm 1.
 
@@ -337,7 +337,7 @@ def stream(path: str | Path, size: int = 1 << 20, special: Iterable[str] = ()) -
     Bytes that are not valid UTF-8 are decoded by `surrogateescape`, as `BytePair.encode` expects.
 
     Args:
-        path: where a UTF-8 file is.
+        path: a UTF-8 file.
         size: number of characters to read at once.
         special: as for `whole_words`.
     """
@@ -360,9 +360,9 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
     spaced = [token for token in special if regex.search(r"\s", token)]
     ahead = (
         max(map(len, spaced), default=1) - 1
-    )  # lookahead that shows whether a place is inside one
-    done, rest = list[str](), ""  # there is no place to cut in `done`
-    judged = 0  # nor in `rest` before this place
+    )  # lookahead that shows whether a position is inside one
+    done, rest = list[str](), ""  # there is nowhere to cut in `done`
+    judged = 0  # nor in `rest` before this position
     for part in parts:
         rest += part
         for place in ENDS.finditer(rest, judged, max(judged, len(rest) - ahead)):
@@ -380,7 +380,7 @@ def whole_words(parts: Iterable[str], special: Iterable[str] = ()) -> Iterator[s
 
 
 def _inside(text: str, place: int, tokens: list[str]) -> bool:
-    """Whether a token begins before a place in a text and ends after it."""
+    """Whether a token begins before a position in a text and ends after it."""
     return any(
         token in text[max(0, place - len(token) + 1) : place + len(token) - 1] for token in tokens
     )

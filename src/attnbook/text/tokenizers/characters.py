@@ -29,7 +29,8 @@ class Characters:
         special: the id of the special token, in a tuple.
 
     Raises:
-        ValueError: if a token of the alphabet is not a single character, or occurs twice.
+        ValueError: if a token of the alphabet is not a single character, or occurs twice, or if
+            special is not longer than a character.
     """
 
     def __init__(self, alphabet: Iterable[str], special: str = END):
@@ -50,7 +51,7 @@ class Characters:
             special: whether the special token is recognised in the text.
 
         Raises:
-            ValueError: if a character is not in the alphabet, and U+FFFD is not, either.
+            ValueError: if neither a character of the text nor U+FFFD is in the alphabet.
         """
         check_text(text=text)
         check_flags(special=special)
@@ -81,7 +82,7 @@ class Characters:
         """A tokenizer for the characters of the texts, in the order of their code points.
 
         Args:
-            texts: read once. The special token, where a text contains it, is left out.
+            texts: read once. The special token is left out where a text contains it.
             vocab_size: number of tokens: U+FFFD, the special one, and the most frequent characters.
                 None: all characters; U+FFFD only if a text contains it.
 

@@ -72,7 +72,7 @@ def merges(
 def _joined(
     word: list[Piece], pair: tuple[Piece, Piece], piece: Piece
 ) -> tuple[list[Piece], list[int]]:
-    """The pieces of a word after merging a pair from the left, and the places of the merges."""
+    """The pieces of a word after merging a pair from the left, and the positions of the merges."""
     (first, second), new, made = pair, [], []
     for part in word:
         if part == second and new and new[-1] == first:

@@ -22,7 +22,7 @@ IDEOGRAPHS = (
     (0x20000, 0x2A6DF),
     (0x2A700, 0x2B73F),
     (0x2B740, 0x2B81F),
-    (0x2B920, 0x2CEAF),  # from 0x2B820 in BERT's own code; `tokenizers` has this number
+    (0x2B920, 0x2CEAF),  # BERT's own code has 0x2B820, `tokenizers` this number
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
@@ -162,8 +162,8 @@ class WordPiece:
             min_count: rarer pairs are not merged, so that there may be fewer tokens.
 
         Raises:
-            ValueError: if texts is one string, a number is below 1, the texts have no words, or
-                there are more characters and special tokens than `vocab_size`.
+            ValueError: if texts is one string, `min_count` or `vocab_size` is below 1, the texts
+                have no words, or `vocab_size` is too small for the characters and special tokens.
 
         Source: Sennrich et al. 2016, algorithm 1 (byte-pair encoding). Schuster and Nakajima 2012
         choose the pair that makes the texts most likely; the code that made BERT's vocabulary was

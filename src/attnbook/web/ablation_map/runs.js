@@ -1,4 +1,4 @@
-// What a part is for: the stored run of a model without it, its loss beside that of the whole model.
+// What a part is for: the stored run of a model without it, and its loss beside the whole model's.
 import { format } from "../shared/math.js";
 import { axis, curve, plot, trace } from "../shared/plot.js";
 import { h } from "../shared/ui.js";
@@ -14,10 +14,10 @@ const NAMES = {
 const runWithout = (runs, part) => runs.find(({ off }) => (off[0] ?? "") === part);
 const mean = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
-// ---- curves of the loss on a logarithmic scale: of the run on view and, dashed, of the whole model
+// ---- curves of the loss on a logarithmic scale, for the run on view and, dashed, for the whole model
 function makeCurves(runs) {
   const losses = runs.flatMap(({ loss }) => loss.flat()), high = Math.max(...losses);
-  const low = Math.max(high / 1e5, Math.min(...losses.filter((x) => x > 0))); // nothing is drawn below
+  const low = Math.max(high / 1e5, Math.min(...losses.filter((x) => x > 0))); // lower losses are drawn here
   const last = Math.max(...runs.map(({ steps }) => steps.at(-1)));
   const height = (loss) => 0.03 + 0.94 * Math.log(Math.max(loss, low) / low) / (Math.log(high / low) || 1);
   const seeds = Math.max(...runs.map(({ loss }) => loss.length));

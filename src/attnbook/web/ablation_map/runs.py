@@ -12,7 +12,7 @@ RUNS = ("runs", "dicts, the whole model's first")
 
 
 def checked(runs: list[Any], parts: Sequence[str]) -> list[dict[str, Any]]:
-    """The runs in stored form, after a check: one full model, and models without one part."""
+    """The runs in stored form, checked: one full model, and models without one part each."""
     if not runs:
         raise WidgetError(f"runs must be a list of {RUNS[1]}, not []")
     kept = [_checked_run(run, n, parts) for n, run in enumerate(runs)]

@@ -1,7 +1,7 @@
 // A model's translation beside the gold one, and the words in which they differ.
 import { h, token } from "../shared/ui.js";
 
-// Flags the words of `output` and of `gold` that stay alone when as many as possible are paired in order.
+// Flags the words of `output` and of `gold` that are left over when as many as possible are paired in order.
 export function unpaired(output, gold) {
   const most = Array.from({ length: output.length + 1 }, () => new Array(gold.length + 1).fill(0));
   for (let i = output.length - 1; i >= 0; i--) {
@@ -18,7 +18,7 @@ export function unpaired(output, gold) {
   return { wrong, missing };
 }
 
-// A list item for [source, output, gold], each a text of words.
+// A list item for [source, output, gold], each a string of words.
 export function translation([source, ...texts]) {
   const [output, gold] = texts.map((text) => text.split(/\s+/).filter(Boolean));
   const { wrong, missing } = unpaired(output, gold), right = ![...wrong, ...missing].includes(true);
@@ -28,7 +28,7 @@ export function translation([source, ...texts]) {
     line("gold:", sentence(gold, missing, "attn-missing", "missing")));
 }
 
-// Words with spaces between them; those with a flag get the class `look`, and `aside` is spoken after them.
+// Words separated by spaces; those with a flag get the class `look`, and screen readers say `aside` after them.
 function sentence(words, flags, look, aside) {
   if (!words.length) return [" (nothing)"];
   const spoken = () => h("span", { className: "attn-heard" }, ` (${aside})`);

@@ -1,4 +1,4 @@
-// AblationMap: the drawing of a Transformer, whose parts are taken away: stored runs of models without them.
+// AblationMap: the drawing of a Transformer whose parts can be taken away, with stored runs of models without them.
 import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, mark } from "../transformer_map/map.js";
 import { makeRuns } from "./runs.js";

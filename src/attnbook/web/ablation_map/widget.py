@@ -15,24 +15,24 @@ from attnbook.web.transformer_map.pictures import drawn
 
 
 class AblationMap(Widget):
-    """The drawing of `attnbook.show.transformer`: a part that is pressed is taken away.
+    """The drawing of `attnbook.show.transformer`: pressing a part takes it away.
 
-    Then the run of a model trained without it is shown: its loss beside that of the full model, the
-    share of exactly right translations, and some of them. One part is away at a time.
+    The run of a model trained without that part is then shown: its loss next to the full model's,
+    the share of exactly right translations, and some translations. One part is missing at a time.
 
     Args:
-        runs: a dict for each run, that of the full model first:
+        runs: a dict for each run, the full model's first:
             `off`: `[]` for the full model, otherwise one of `attnbook.show.blocks.PARTS`.
             `steps`: the training steps `[step]` at which the loss was measured, increasing.
             `loss`: `[step]`, or `[seed, step]`: then each seed is a thin line beside the mean.
             `exact`: share of exactly right translations in 0..1, one number for each seed.
-            `translations`: `[source, output, gold]`, three texts; sources and gold translations are
-            the same in every run.
+            `translations`: a list of `[source, output, gold]`, three strings; sources and gold
+            translations are the same in every run.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `off` (the part that is away, "" for none) follows the reader where there is a kernel, and sets
-    what is shown. Losses are kept to four digits.
+    With a kernel, `off` (the missing part, "" for none) tracks the reader's choice; setting it
+    changes what is shown. Losses are stored to four significant digits.
 
     Source: Vaswani et al. 2017, figure 1.
     """

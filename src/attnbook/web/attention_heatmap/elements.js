@@ -1,9 +1,9 @@
-// Parts of a heatmap on the page: selectors, canvases of maps, the columns as text, the scale of the colours.
+// Parts of a heatmap on the page: selectors, canvases of the maps, the columns as text, the colour scale.
 import { visible } from "../shared/math.js";
 import { player } from "../shared/play.js";
 import { h, put, select } from "../shared/ui.js";
 
-// A selector for each axis, and for the axis of two maps side by side one more, which stands beside its own.
+// A selector for each axis, and a second one beside it for the axis along which two maps are compared.
 export function makeSelectors({ model, axes, split }) {
   const ordered = model.get("ordered") ?? [], side = (which) => `${axes[split][0]}, ${which}`;
   const axis = (d, name, change) => (ordered.includes(axes[d][0]) ? player : select)(name, axes[d][1], change);

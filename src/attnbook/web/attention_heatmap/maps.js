@@ -2,10 +2,10 @@
 import { LEVELS } from "../shared/canvas.js";
 import { format, unpackWeights } from "../shared/math.js";
 
-// What a heatmap shows; all of it but `weights` stays as it is while the widget is on the page.
+// What a heatmap shows; everything but `weights` stays the same while the widget is on the page.
 export function readMaps(model) {
   const axes = model.get("axes"), weights = readWeights(model);
-  const split = axes.findIndex(([name]) => name === model.get("compare")); // the axis of two maps side by side
+  const split = axes.findIndex(([name]) => name === model.get("compare")); // the axis along which two maps are compared
   return {
     model, axes, weights, split, hidden: new Set(model.get("masked") ?? []), two: split >= 0 || weights.length > 1,
     rows: model.get("query_tokens"), columns: model.get("key_tokens"),
@@ -15,11 +15,11 @@ export function readMaps(model) {
 export const readWeights = (model) =>
   ["weights", "other"].map((trait) => unpackWeights(model.get(trait))).filter((all) => all.length);
 
-// Where the selectors stand, for the left map (m = 0) and the right one.
+// The index that the selectors choose on each axis, for the left map (m = 0) and the right one.
 const indexOf = ({ model, split }, m) =>
   model.get("index").map((n, d) => (m > 0 && d === split ? model.get("against") : n));
 
-// The [query, key] map of each kind; where there is only one it serves every position of the selectors.
+// The [query, key] map of each kind or, if two are compared, of each side; a kind with only one map always shows it.
 export function mapsOnView(view) {
   const { axes, rows, columns, weights, split } = view, area = rows.length * columns.length;
   const slice = (all, m) => {
@@ -38,17 +38,17 @@ export function namesOnView(view) {
   return [0, 1].map((m) => called(options[indexOf(view, m)[split]]));
 }
 
-// Whether the mask hides the cell n of a map, which is a part of `weights`.
+// A function that says whether the mask hides cell n of a map, which is a part of `weights`.
 export function masking({ weights: [all], hidden }, map) {
   const start = (map.byteOffset - all.byteOffset) / map.BYTES_PER_ELEMENT;
   return (n) => map.buffer === all.buffer && hidden.has(start + n);
 }
 
-// A weight as 16 bits hold it, and as a text.
+// A weight as stored in 16 bits, and as text.
 export const level = ({ columns }, map, i, j) => map[i * columns.length + j];
 export const weight = (view, map, i, j) =>
   (masking(view, map)(i * view.columns.length + j) ? "masked" : format(level(view, map, i, j) / LEVELS));
 
-// Row and column that the reader chose, -1 for none, and those under a pointer or else chosen.
+// The chosen row and column, -1 for none, and those under the pointer or, without one, the chosen ones.
 export const chosen = ({ model }) => ({ i: model.get("query"), j: model.get("key") });
 export const cursor = (view) => view.hover ?? chosen(view);

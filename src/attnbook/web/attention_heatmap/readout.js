@@ -1,9 +1,9 @@
-// What a heatmap says of a cell, to see and to hear, and its tables. Tokens are isolated from the text around them.
+// What a heatmap says about a cell, on screen and aloud, and its tables. Tokens are isolated from the text around them.
 import { visible } from "../shared/math.js";
 import { h, token } from "../shared/ui.js";
 import { level, mapsOnView, namesOnView, weight } from "./maps.js";
 
-// The weights of a cell as [name, text], one of each map.
+// The weights of a cell as [name, text], one for each map.
 function values(view, i, j) {
   const names = namesOnView(view);
   return mapsOnView(view).map((map, m) => [view.two ? names[m] : view.what, weight(view, map, i, j)]);
@@ -30,7 +30,7 @@ export function brief(view, { i, j }) {
   return [tokens[0], ...tokens.slice(1).flatMap((text) => [" → ", text]), ...numbers];
 }
 
-// For those who hear the page.
+// What a screen reader says.
 export function aloud(view, { i, j }) {
   const { rows, columns, labels: [rowName, columnName] } = view;
   if (i < 0 || j < 0) return sentence(view, { i, j });
@@ -38,7 +38,7 @@ export function aloud(view, { i, j }) {
     + values(view, i, j).map((pair) => pair.join(" ")).join(", ")];
 }
 
-// A table of each map, and how exact they are.
+// A table for each map, and a note on how exact they are.
 export function makeTables(view) {
   const { rows, columns, labels: [rowName, columnName] } = view, names = namesOnView(view);
   const heading = (scope) => (text) => h("th", { scope }, token(visible(text)));

@@ -1,4 +1,4 @@
-// AttentionHeatmap: one or two maps under one cursor, the row at the cursor as weighted text, and a table.
+// AttentionHeatmap: one or two maps with a shared cursor, the row at the cursor as weighted text, and a table.
 import { LEVELS, cellAt, drawCells, hold, isPale, layout, paint, readTheme } from "../shared/canvas.js";
 import { format, shade, visible, within } from "../shared/math.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
@@ -6,12 +6,12 @@ import { makeCanvases, makeScale, makeSelectors, makeTexts } from "./elements.js
 import { chosen, cursor, level, mapsOnView, masking, namesOnView, readMaps, readWeights, weight } from "./maps.js";
 import { aloud, brief, makeTables, sentence } from "./readout.js";
 
-// All that the functions below share: what is shown, and how it is drawn now.
+// All state that the functions below share: what is shown, and how it is currently drawn.
 const makeView = (model) => Object.assign(readMaps(model), {
-  theme: null, // made when needed, as are `ats`, where things lie on each map, and `cells`, the maps' pictures
+  theme: null, // made when needed, as are `ats`, the layout of each map, and `cells`, the maps' pictures
   ats: null, width: 0, cells: null,
   most: LEVELS, // the weight of the deepest colour
-  hover: null, // a cell under a pointer, not chosen
+  hover: null, // the cell under the pointer, not chosen
   tipAt: 0, // the map that the tooltip is on
   linked: false, // whether a link has just chosen a cell
 });
@@ -54,7 +54,7 @@ function linkedState(view, el) {
   });
 }
 
-// ---- what the reader does; `m` is the map that a pointer is at
+// ---- what the reader does; `m` is the index of the map under the pointer
 function choose(view, { i, j }, m) {
   put(view.model, { query: i, key: j });
   view.parts.heard.replaceChildren(...aloud(view, { i, j }));
@@ -81,7 +81,7 @@ function listenToPointer(view, canvas, m) {
   });
 }
 
-// The cell that a key leads to, if it is one of ours.
+// The cell that a key leads to; null for any other key.
 function cellByKey({ rows, columns }, { i, j }, { key, ctrlKey, altKey, metaKey }) {
   const to = {
     ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1],
@@ -111,7 +111,7 @@ function listen(view) {
 // ---- drawing
 function draw(view) {
   const { model, parts } = view, width = parts.application.clientWidth;
-  if (!width) return; // not attached or hidden as yet: drawn when it gets a size
+  if (!width) return; // not attached yet, or hidden: drawn once it has a size
   view.theme ??= readTheme(parts.root);
   if (view.width !== width) arrangeMaps(view, width);
   if (!view.cells) {
@@ -162,14 +162,14 @@ function drawMap(view, map, m) {
   paint(canvas, ats[m], cells[m], { i, j }, theme);
 }
 
-// Scrolls a map that slides to column j.
+// Scrolls to column j if the map slides.
 function reveal({ ats, parts: { application } }, j) {
   if (j < 0 || !ats[0].slides) return;
   const [at] = ats, least = at.x(j + 1) - application.clientWidth, most = at.x(j) - at.left;
   application.scrollLeft = within(application.scrollLeft, least, most);
 }
 
-// The cell's numbers beside it, on the map that the pointer is at or, for the keyboard, the first.
+// Shows the cell's weights beside it, on the map under the pointer or, for the keyboard, on the first.
 function showTip(view, m = 0) {
   const { tip, application } = view.parts, { i, j } = cursor(view);
   view.tipAt = m;

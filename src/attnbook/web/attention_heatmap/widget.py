@@ -34,7 +34,7 @@ def _to_bytes(weights: np.ndarray | None, _: Any = None) -> bytes:
 class AttentionHeatmap(Widget):
     """Who looks at whom: weights[..., i, j] is how much query i attends to key j.
 
-    Queries are rows and keys are columns. Hovering, tapping or the arrow keys read a weight;
+    Queries are rows and keys are columns. Hovering, tapping or the arrow keys show a weight;
     choosing a query also shows the keys as text, weighted by its row.
 
     Args:
@@ -45,24 +45,25 @@ class AttentionHeatmap(Widget):
             the stored values, which the widget shows.
         queries, keys: the tokens of the rows and of the columns; any text.
         other: a second map to show beside the first under the same cursor (gold links, another
-            model), of the shape of `weights`, or one `[query, key]` for all.
+            model), of the shape of `weights`, or one `[query, key]` map for all.
         names: titles of the two maps.
-        axes: `(name, labels)` for each leading dimension, as `[("layer", ["1", "2"])]`.
+        axes: `(name, labels)` for each leading dimension, such as `[("layer", ["1", "2"])]`.
         query_label, key_label, weight_label: names of a row, a column and a cell.
         ordered: names of ordered axes, such as training steps: each becomes a slider with a play
             button.
-        compare: the name of an axis; two of its positions stand side by side. Not with `other`.
+        compare: the name of an axis; two of its positions are shown side by side. Not with `other`.
         index, against, query, key: what is shown at first; by default the first position of
-            each axis, beside its second, and no chosen cell.
+            each axis, compared with the second, and no selected cell.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
         masked: booleans of the shape of `weights`, or one `[query, key]` for all: True where a mask
-            hides a weight, which is 0. Such cells are crossed out.
+            hides a weight, which must be 0. Such cells are crossed out.
         stretch: whether the deepest colour stands for the largest weight on view instead of 1, so
-            that small weights can be told apart; the reader can switch it. No number changes.
+            that small weights can be told apart; the reader can switch it. Numbers do not change.
 
-    `query`, `key` (-1: none), `index` (one position an axis), `against` (of the second map, on the
-    axis `compare`) and `stretch` follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `query`, `key` (-1: none), `index` (one position per axis), `against` (of the
+    second map, on the axis `compare`) and `stretch` track the reader's choices; setting them
+    changes what is shown.
     """
 
     _esm, _css = bundles.load("AttentionHeatmap")
@@ -83,7 +84,7 @@ class AttentionHeatmap(Widget):
     index = traitlets.List(traitlets.Int()).tag(sync=True)
     against = traitlets.Int(0).tag(sync=True)
     stretch = traitlets.Bool(False).tag(sync=True)
-    masked = traitlets.List(traitlets.Int()).tag(sync=True)  # places in `weights`, row by row
+    masked = traitlets.List(traitlets.Int()).tag(sync=True)  # flat indices into `weights`
 
     def __init__(
         self,
@@ -179,7 +180,7 @@ class AttentionHeatmap(Widget):
 
     @traitlets.validate("weights", "other")
     def _check_maps(self, proposal: Any) -> np.ndarray | None:
-        """Maps, at the start or later (weights during training), must fit the tokens and axes."""
+        """Check that maps, even if set later (as during training), fit the tokens and axes."""
         what, maps = proposal["trait"].name, proposal["value"]
         if maps is None:
             return None
@@ -245,7 +246,7 @@ class AttentionHeatmap(Widget):
         return [maps[tuple(self.index)] if maps.ndim > 2 else maps for maps in both]
 
     def crossed(self) -> list[np.ndarray]:
-        """Where a mask hides cells of the maps on view."""
+        """For each map on view, the cells that a mask hides."""
         hidden = np.zeros(self.weights.shape, bool)
         hidden.flat[self.masked] = True
         places = self._compared() if self.compare else [self.index]
@@ -253,7 +254,7 @@ class AttentionHeatmap(Widget):
         return [hidden[tuple(place)] for place in places] + none * (self.other is not None)
 
     def _compared(self) -> list[list[int]]:
-        """Where the two maps of `compare` stand: a position on each axis."""
+        """The indices of the two maps of `compare`: a position on each axis."""
         axis = [name for name, _ in self.axes].index(self.compare)
         return [self.index, [*self.index[:axis], self.against, *self.index[axis + 1 :]]]
 
@@ -300,7 +301,7 @@ class AttentionHeatmap(Widget):
 
 
 def _numbered(shape: tuple[int, ...]) -> list[list[Any]]:
-    """The selectors where none are given: `map 1`, `map 2`, ... for each leading dimension."""
+    """The default selectors: `map`, or `map 1`, `map 2`, ... for several leading dimensions."""
     names = ["map"] if len(shape) == 1 else [f"map {d + 1}" for d in range(len(shape))]
     return [
         [name, [str(i + 1) for i in range(size)]] for name, size in zip(names, shape, strict=True)
@@ -315,7 +316,7 @@ def _named(axes: Any) -> list[list[Any]]:
 
 
 def _places(masked: Any, weights: np.ndarray) -> list[int]:
-    """Where `masked` is true, as places in all weights."""
+    """Where `masked` is true, as flat indices into the weights."""
     if masked is None:
         return []
     table = as_array(masked, "masked")
@@ -328,7 +329,7 @@ def _places(masked: Any, weights: np.ndarray) -> list[int]:
 
 
 def _kept(weights: np.ndarray, queries: list[str], axes: list[list[Any]], what: str) -> np.ndarray:
-    """The weights rounded to 16 bits, if every row is a distribution or wholly zero."""
+    """The weights rounded to 16 bits, after checking that each row is a distribution or zero."""
     kept = np.minimum(np.rint(weights * LEVELS), LEVELS) / LEVELS
     sums = weights.sum(-1)
     fine = np.isfinite(weights).all(-1) & (weights >= 0).all(-1)
@@ -356,11 +357,11 @@ def _slack(weights: np.ndarray, kept: np.ndarray) -> float:
 
     A softmax in bfloat16 or float16 rounds each weight by at most half the spacing of its numbers,
     and the sum by as much. Such weights are recognised by their values, which that type represents
-    exactly, even after a conversion.
+    exactly even after a conversion.
     """
     coarse = torch.finfo(torch.bfloat16).eps
     if np.array_equal(kept, weights):
-        # A widget accepts its own stored weights: half a level per key more.
+        # A widget must accept its own stored weights: allow half a level more per key.
         return TOLERANCE + coarse + weights.shape[-1] / (2 * LEVELS)
     values = torch.from_numpy(weights)
     types = [kind for kind in HALVES if torch.equal(values.to(kind).double(), values)]

@@ -1,10 +1,10 @@
-// The drawings of AttentionPlane: arrows in a plane, with what is dragged, and rows of numbers with bars.
+// The drawings of AttentionPlane: arrows in a plane, with grips to drag, and rows of numbers with bars.
 import { within } from "../shared/math.js";
 import { h, svg, token } from "../shared/ui.js";
 import { point, spreadOut, written } from "./numbers.js";
 
 const HALF = 155; // pixels from the middle of a plane to its edge, about
-const MARGIN = 1.12; // how much farther than its vectors may go a plane reaches
+const MARGIN = 1.12; // how far a plane reaches, relative to the largest number of a vector
 const LINE = 15, LETTER = 7.2; // pixels of a label
 
 function set(node, attributes) {
@@ -12,7 +12,7 @@ function set(node, attributes) {
 }
 export const shape = (look) => svg("path", { class: `attn-qkv-${look}` });
 
-// A plane whose vectors have numbers of -edge..edge. `shapes` are drawn in it, in order, below what can be dragged.
+// A plane for vectors with numbers in -edge..edge. `shapes` are drawn in it, in order, below the grips.
 export function makePlane(edge, shapes, axes = []) {
   const reach = MARGIN * edge, scale = HALF / reach, [across, up] = axes;
   const cross = svg("path", { class: "attn-qkv-cross", d: `M${-HALF} 0H${HALF}M0 ${-HALF}V${HALF}` });
@@ -34,18 +34,18 @@ export function makePlane(edge, shapes, axes = []) {
   function line(path, ...points) {
     set(path, { d: `M${points.map((each) => at(each).join(" ")).join("L")}` });
   }
-  // The whole line through a vector; none through zero.
+  // The whole line through a vector; none for a zero vector.
   function through(path, [x, y]) {
     const far = (2 * reach) / Math.hypot(x, y);
     const ends = [at([-far * x, -far * y]), at([far * x, far * y])];
     set(path, { d: Number.isFinite(far) ? `M${ends[0].join(" ")}L${ends[1].join(" ")}` : "" });
   }
-  // Where a pointer is.
+  // The pointer's position.
   function pointAt(event) {
     const box = node.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
     return [x, y].map((pixels, side) => (side ? -1 : 1) * ((2 * pixels) / box.width - 1) * reach);
   }
-  // Grips at the tips of vectors, and their labels behind the tips, apart from one another.
+  // Places grips at the tips of vectors, and labels beyond the tips, apart from one another.
   function label(grips) {
     const labels = grips.map(({ vector, text }) => {
       const [x, y] = at(vector), out = 20 / (Math.hypot(x, y) || 1), wide = LETTER * [...text].length;
@@ -63,7 +63,7 @@ export function makePlane(edge, shapes, axes = []) {
   return { node, arrow, line, through, pointAt, label };
 }
 
-// What is dragged, a button, and its label.
+// A grip, a button to drag, and its label.
 export function makeGrip(plane, look) {
   const node = h("button", { type: "button", className: `attn-qkv-grip attn-qkv-${look}` });
   const mark = h("span", { className: `attn-qkv-mark attn-qkv-${look}`, "aria-hidden": "true" }, token(""));
@@ -75,7 +75,7 @@ export function nameGrip({ node }, what, vector) {
   if (node.getAttribute("aria-label") !== label) node.setAttribute("aria-label", label);
 }
 
-// A row for each name: numbers that are written, and a bar. `signed` bars have zero in their middle.
+// A row for each name, with numbers and a bar. `signed` bars have zero in their middle.
 export function makeRows(look, heads, names, signed) {
   const lines = names.map((name) => {
     const label = h("span", { className: "attn-qkv-label" }, token(name)), bar = h("i", {});
@@ -89,7 +89,7 @@ export function makeRows(look, heads, names, signed) {
   const head = h("div", { className: "attn-qkv-head", "aria-hidden": "true" }, ...titles);
   const node = h("div", { className: `attn-qkv-rows attn-qkv-${look}` }, head,
     h("ul", { role: "list" }, ...lines.map((line) => line.node)));
-  // `share` is what the bar shows, as a part of the longest, -1..1.
+  // `share` is the length of the bar relative to the longest, in -1..1.
   function draw(n, numbers, share, last) {
     const { numbers: cells, bar, last: cell } = lines[n], size = 100 * Math.min(1, Math.abs(share));
     cells.forEach((one, at) => (one.textContent = written(numbers[at])));

@@ -1,10 +1,10 @@
-// AttentionPlane: a query and keys as arrows that one drags; their products, weights and the output follow.
+// AttentionPlane: a query and keys as arrows to drag; their products, weights and the output follow.
 import { format, within } from "../shared/math.js";
 import { h, isTheirs, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
 import { compute, kept, point, productWritten, reshaped, swap, written } from "./numbers.js";
 import { makeGrip, makePlane, makeRows, nameGrip, shape } from "./view.js";
 
-const STEP = 0.1; // of a key; with Shift five of them
+const STEP = 0.1; // per arrow key; five times that with Shift
 const TURNS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const HIDDEN = "attn-qkv-none";
 
@@ -74,11 +74,11 @@ class AttentionPlane {
       this.heard, this.state.bar);
   }
 
-  // A vector is dragged by its grip, or moved by the arrow keys.
+  // Lets the reader drag a vector by its grip, or move it with the arrow keys.
   listen(node, kind, n) {
     const plane = kind === "v" ? this.second : this.plane;
     const at = () => (kind === "q" ? this.model.get("query") : n);
-    let from = null; // how far from the tip the pointer took hold
+    let from = null; // from the pointer to the tip when the drag began
     node.addEventListener("focus", () => kind === "k" && this.model.get("key") !== n && put(this.model, { key: n }));
     node.addEventListener("pointerdown", (event) => {
       node.setPointerCapture(event.pointerId);
@@ -87,7 +87,7 @@ class AttentionPlane {
     });
     node.addEventListener("pointermove", (event) => {
       if (!from || !event.buttons) return;
-      const shown = (part) => Math.round(100 * part) / 100; // a hand sets what is written, two decimals
+      const shown = (part) => Math.round(100 * part) / 100; // a drag sets what is displayed, two decimals
       this.move(kind, at(), plane.pointAt(event).map((part, side) => shown(part + from[side])));
     });
     const release = () => from && ((from = null), this.say());

@@ -16,40 +16,40 @@ from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens, short
 from attnbook.web.softmax_temperature.widget import softmax
 
 DIGITS = 4  # stored decimals of queries, keys and values
-MOST = 20  # the largest number of a vector
-WORDS, WIDE = 8, 6  # most words, most numbers a value
+MOST = 20  # the largest absolute number in a vector
+WORDS, WIDE = 8, 6  # most words, most numbers in a value
 ARGUMENTS = {"q": "queries", "k": "keys", "v": "values"}
 
 
 class AttentionPlane(Widget):
-    """The query of one word and the keys of all in a plane; weights and output move along.
+    """The query of one word and the keys of all in a plane; weights and output follow them.
 
         scores_j = q . k_j / sqrt(2),   weights = softmax(scores),   out = sum_j weights_j v_j
 
-    q . k_j is the length of q times that of the shadow which k_j throws on the line of q. The
-    reader chooses whose query is asked, and drags it and the keys. Values of two numbers stand in
-    a plane of their own, to be dragged too, as their numbers mean something else.
+    q . k_j is the length of q times the length of the shadow that k_j casts on the line of q. The
+    reader chooses whose query is used, and drags it and the keys. Values of two numbers can be
+    dragged, too, in a plane of their own, as their numbers mean something else.
 
     Args:
-        queries: `[asker 2]`, the query of each word that may ask.
+        queries: `[asker 2]`, the query of each word that can be the asker.
         keys: `[word 2]`, the key of each word; 2 to 8 words.
         values: `[word d_v]`, the value of each word; d_v is at most 6. All three are stored with
             four decimals; everything else is computed from the stored numbers.
         words: the words, as text.
-        query: the row of `queries` that is asked at the start.
-        askers: the words of `queries`, if these are others than `words`.
+        query: the row of `queries` that is used at the start.
+        askers: the words of `queries`, if they differ from `words`.
         outputs: names of the numbers of a value, and so of the output.
-        key: the row of `keys` whose shadow is drawn at the start; -1: that of the largest weight.
+        key: the row of `keys` whose shadow is drawn first; -1: the one with the largest weight.
         root: whether, at the start, scores are divided by sqrt(2).
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `q`, `k`, `v` (the numbers), `query`, `key` and `root` follow the reader where there is a
-    kernel, and set what is shown.
+    With a kernel, `q`, `k`, `v` (the numbers), `query`, `key` and `root` track the reader's
+    choices; setting them changes what is shown.
 
     Raises:
-        ValueError: if queries, keys or values are not full tables of finite numbers that fit each
-            other and the words, or have a number beyond 20.
+        ValueError: if queries, keys or values are not full tables of finite numbers whose shapes
+            match each other and the words, or hold a number outside -20 .. 20.
 
     Source: Vaswani et al. 2017, section 3.2.1.
     """
@@ -59,7 +59,7 @@ class AttentionPlane(Widget):
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
     askers = traitlets.List(traitlets.Unicode()).tag(sync=True)
     outputs = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    edges = traitlets.List(traitlets.Float()).tag(sync=True)  # how far numbers go in the two planes
+    edges = traitlets.List(traitlets.Float()).tag(sync=True)  # limits of the numbers in each plane
     q = traitlets.List().tag(sync=True)
     k = traitlets.List().tag(sync=True)
     v = traitlets.List().tag(sync=True)
@@ -134,7 +134,7 @@ class AttentionPlane(Widget):
         return value
 
     def compute(self) -> dict[str, np.ndarray]:
-        """What is shown: products, scores and weights by word, and the output."""
+        """What is shown: each word's product, score and weight, and the output."""
         q, k, v = (np.array(getattr(self, trait), float) for trait in ARGUMENTS)
         products = k @ q[self.query]
         scores = products / (math.sqrt(2) if self.root else 1)
@@ -149,7 +149,7 @@ class AttentionPlane(Widget):
         return f"{asking} queries, {words} keys, values of {wide}"
 
     def draw(self, figure: Figure) -> None:
-        """The query and the keys, and the weights as bars; values too, if they lie in a plane."""
+        """Draw the query, the keys, and the weights as bars; also values of two numbers."""
         plane, bars, *second = figure.subplots(1, 2 + (self._shapes["v"][1] == 2))
         steps, names = self.compute(), [short(word, 10) for word in self.words]
         _arrows(plane, self.k, names, ROLES["key"])
@@ -176,7 +176,7 @@ def _arrows(axes: Axes, vectors: list[list[float]], names: list[str], colour: st
 
 
 def _table(values: Any, what: str) -> np.ndarray:
-    """The numbers with as many decimals as the planes keep."""
+    """The numbers rounded to `DIGITS` decimals, after checking them."""
     table = as_array(values, what)
     if table.ndim != 2 or 0 in table.shape:
         raise WidgetError(f"{what} must have a row for each word, not be of shape {table.shape}")
@@ -187,7 +187,7 @@ def _table(values: Any, what: str) -> np.ndarray:
 
 
 def _shapes(tables: dict[str, np.ndarray], n: int, asking: int) -> dict[str, tuple[int, ...]]:
-    """The shapes, after a check that they fit each other."""
+    """The shapes, after checking that they match each other."""
     if not 2 <= n <= WORDS:
         raise WidgetError(f"words must be 2 to {WORDS}, not {n}")
     for trait, rows in (("q", asking), ("k", n), ("v", n)):
@@ -203,6 +203,6 @@ def _shapes(tables: dict[str, np.ndarray], n: int, asking: int) -> dict[str, tup
 
 
 def _edge(*tables: np.ndarray) -> float:
-    """How far a plane of these vectors goes: somewhat farther than they, in quarters."""
+    """The limit of a plane for these vectors: a tenth beyond them, rounded up to a quarter."""
     largest = max(float(np.abs(table).max()) for table in tables)
     return max(1.0, math.ceil(4.4 * largest) / 4)

@@ -7,15 +7,15 @@ import { h, token } from "../shared/ui.js";
 export const LOOKS = { x: "state", w_q: "query", w_k: "key", w_v: "value", q: "query", k: "key", v: "value",
   scores: "weight", weights: "weight", out: "state" };
 export const FAR = 3; // the largest number that a slider and the colours reach
-const MARKS = ["attn-first", "attn-second", "attn-next"]; // the two vectors of a cell, and what it goes into
-const PAIRS = ["scores", "weights"]; // have a row and a column for each token
+const MARKS = ["attn-first", "attn-second", "attn-next"]; // the two vectors that make a cell, and what it goes into
+const PAIRS = ["scores", "weights"]; // these have a row and a column for each token
 
 export const cellNode = ({ blocks }, block, i, j) => blocks[block].cells[i][j];
 export const called = ({ model }, at) => naming(at, model.get("tokens"), model.get("outputs"));
 export const labelNode = (text) => h("span", { className: "attn-lab", "aria-hidden": "true" }, token(text));
 
-// The block's node, its cells by row, and its labels of columns (`heads`) and of rows (`sides`), which `side` makes.
-// `touch` gets the row and the column of a cell that is pressed.
+// The block's node, its cells by row, its column labels (`heads`), and its row labels (`sides`), which `side` makes.
+// `touch` receives the row and column of a pressed cell.
 export function makeBlock({ model, all }, block, { side, touch }) {
   const rows = all[block], tokens = model.get("tokens"), sided = !block.startsWith("w_");
   const across = PAIRS.includes(block) ? tokens : ["v", "out"].includes(block) ? model.get("outputs") : [];
@@ -34,7 +34,7 @@ export function makeBlock({ model, all }, block, { side, touch }) {
 // Whether the mask hides a score, and so its weight.
 const hides = ({ all }, block, i, j) => PAIRS.includes(block) && all.scores[i][j] === -Infinity;
 
-// Writes the numbers and returns the cells in which one changed.
+// Writes the numbers and returns the cells whose number changed.
 export const drawNumbers = (sheet) => BLOCKS.flatMap((block) =>
   sheet.all[block].flatMap((row, i) => row.flatMap((_, j) => drawNumber(sheet, block, i, j))));
 
@@ -48,7 +48,7 @@ function drawNumber(sheet, block, i, j) {
   return old ? [node] : [];
 }
 
-// Writes the labels, and each cell's name for those who hear the page.
+// Writes the labels, and each cell's name for screen readers.
 export function drawLabels(sheet) {
   const tokens = sheet.model.get("tokens"), known = Object.keys(sheet.model.get("words"));
   for (const [block, { cells, heads, sides }] of Object.entries(sheet.blocks)) {
@@ -64,18 +64,18 @@ export function drawLabels(sheet) {
   }
 }
 
-// The look of each cell that the cell `at` was made of or goes into, by its node.
+// The look of each cell that the cell `at` is made of or goes into, by node.
 function looksAround(sheet, at) {
   const { all } = sheet, looks = new Map();
   const give = (cells, look) => cells.forEach((cell) => looks.set(cellNode(sheet, ...cell), look));
   if (!at) return looks;
   const [first, second] = operands(all, ...at);
-  if (first) give(second, MARKS[1]), give(first, MARKS[0]); // a score is in its row as well
+  if (first) give(second, MARKS[1]), give(first, MARKS[0]); // a weight's score is also in its row
   if (INPUTS.includes(at[0])) give(uses(all, ...at).map((text) => cellOf(all, text)), MARKS[2]);
   return looks;
 }
 
-// Marks the cell `at`, the one of its block that a tab stops at, and the cells around it.
+// Marks the cell `at` and the cells that it is made of or goes into, and sets each block's tab stop.
 export function markCells(sheet, at) {
   const looks = looksAround(sheet, at);
   for (const [block, { cells }] of Object.entries(sheet.blocks)) {

@@ -1,14 +1,14 @@
-// What the reader does on a sheet: chooses a cell, changes a number by a key, the slider, the field or a drag.
+// What the reader does on a sheet: chooses a cell, changes a number with a key, the slider, the field or a drag.
 import { format, within } from "../shared/math.js";
 import { INPUTS, cellOf, kept } from "../shared/sheet.js";
 import { isTheirs, put } from "../shared/ui.js";
 import { cellNode } from "./cells.js";
 
-export const STEP = 0.1; // of a key
-const PIXELS = 8; // of a drag for a step
+export const STEP = 0.1; // of an arrow key
+const PIXELS = 8; // of a drag per step
 export const swap = (list, at, by) => list.map((one, n) => (n === at ? by : one));
 
-// The cell that is chosen, as [block, row, column] or null, and its number.
+// The chosen cell as [block, row, column] or null, and its number.
 export const cellChosen = ({ all, model }) => cellOf(all, model.get("cell"));
 export function valueChosen(sheet) {
   const [block, i, j] = cellChosen(sheet);
@@ -28,7 +28,7 @@ export function change(sheet, traits) {
   sheet.draw();
 }
 
-// Sets the number that is chosen, if it is given; where it was `typed`, the field stays as the reader wrote it.
+// Sets the chosen number, if it is an input; if it was `typed`, the field stays as the reader wrote it.
 export function edit(sheet, to, typed = false) {
   const [block, i, j] = cellChosen(sheet), { field, heard, root } = sheet.parts;
   if (!INPUTS.includes(block) || !Number.isFinite(to)) return;
@@ -39,7 +39,7 @@ export function edit(sheet, to, typed = false) {
   heard.textContent = `${written}, ${root.querySelectorAll(".attn-new").length} numbers changed`;
 }
 
-// ---- keys: arrows go from cell to cell, with Shift they change the number, and a digit goes on into the field
+// ---- keys: arrows move between cells, Shift with up or down changes the number, and a digit goes to the field
 const TURNS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
   Home: [0, -9], End: [0, 9] };
 
@@ -74,7 +74,7 @@ export function listenToField(sheet) {
   field.addEventListener("blur", () => cellChosen(sheet) && (field.value = format(valueChosen(sheet), 2)));
 }
 
-// ---- drags change a given number sideways: up and down still scroll
+// ---- a sideways drag changes an input; up and down still scroll
 export function listenToDrags(sheet, block) {
   const { node, cells } = sheet.blocks[block];
   let from = null; // where a drag began: the pointer, the cell and its number

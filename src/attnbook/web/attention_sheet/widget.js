@@ -1,4 +1,4 @@
-// AttentionSheet: a whole self-attention as cells; touch one and see what made it, change one and see what follows.
+// AttentionSheet: a whole self-attention as cells; touch one to see what made it, change one to see what follows.
 import { format } from "../shared/math.js";
 import { INPUTS, cellOf, compute, kept, madeOf, written } from "../shared/sheet.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
@@ -8,13 +8,13 @@ import {
 } from "./reader.js";
 
 const SWITCHES = ["mask", "root"];
-const SHINE = 1200; // milliseconds that a changed number shines
+const SHINE = 1200; // milliseconds for which a changed number shines
 
 const given = (model) => Object.fromEntries([...INPUTS, ...SWITCHES].map((name) => [name, model.get(name)]));
 const scaleText = (model) => `√${model.get("w_q")[0].length}`;
 
 // ---- elements
-function makeSide(sheet, block, text, i) { // the label of a row: of x, a list where the word can be another one
+function makeSide(sheet, block, text, i) { // a row's label; in x a list, if the word can be changed
   const { model, parts } = sheet, words = model.get("words"), known = Object.keys(words);
   if (block !== "x" || !known.length) return labelNode(text);
   const list = h("select", { className: "attn-word-list", "aria-label": `word ${i + 1}`, onchange: () => {
@@ -55,7 +55,7 @@ function makeSections(sheet, scaled) {
       + "number, the stronger its colour. Shown with two decimals at most, computed with all."));
 }
 
-// What is chosen: its name, its arithmetic and, where it is given, what changes it.
+// The chosen cell: its name, its arithmetic and, for an input, the controls that change it.
 function makePanel(sheet) {
   const which = h("p", { className: "attn-which" }), sum = h("p", { className: "attn-sum" });
   const small = (text, name, step) => h("button", { type: "button", "aria-label": name,
@@ -97,7 +97,7 @@ function linkedState(sheet, el) {
   };
   return stateControls(el, model.get("name"), read, write);
 }
-// A list of numbers as rows like those of `old`, which stays where it has another size.
+// A list of numbers in the shape of `old`; `old` itself if the sizes differ.
 function reshaped(values, old) {
   const wide = old[0].length;
   if (values.length !== old.length * wide) return old;
@@ -147,7 +147,7 @@ function render({ model, el }) {
   const sheet = {
     model, all: compute(given(model)), blocks: {}, parts: {}, draw: () => draw(sheet),
     fresh: false, // whether it was drawn since the last change
-    flash: 0, // the timer of what shines
+    flash: 0, // the timer that ends the shine
   };
   const link = linkedState(sheet, el);
   build(sheet, link);

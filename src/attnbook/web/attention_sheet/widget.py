@@ -1,4 +1,4 @@
-"""AttentionSheet: a whole small self-attention as cells that say what they were made of."""
+"""AttentionSheet: a whole small self-attention as cells that show how they were computed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from attnbook.web.softmax_temperature.widget import softmax
 
 DIGITS = 2  # stored decimals of x and of the matrices
 MOST = 9.99  # the largest number that fits a cell
-WORDS, WIDE = 6, 4  # most words, most numbers a vector
+WORDS, WIDE = 6, 4  # most words, most numbers in a vector
 INPUTS = ("x", "w_q", "w_k", "w_v")
 LOOKS = {
     "x": "state",
@@ -31,7 +31,7 @@ LOOKS = {
 
 
 class AttentionSheet(Widget):
-    """Every number of a self-attention, to be touched and to be changed.
+    """Every number of a self-attention layer, to inspect and to change.
 
         q, k, v = x W_Q, x W_K, x W_V
         scores = q k^T / sqrt(d_k),   weights = softmax(scores),   out = weights v
@@ -42,24 +42,24 @@ class AttentionSheet(Widget):
     Args:
         x: `[word d]`, the vector of each word. At most 6 words and 4 numbers. x and the matrices
             are stored with two decimals; everything else is computed from the stored numbers.
-        w_q, w_k: `[d d_k]`, of queries and keys; d_k is at most 4.
-        w_v: `[d d_v]`, of values; d_v is at most 4.
+        w_q, w_k: `[d d_k]`, the matrices of queries and keys; d_k is at most 4.
+        w_v: `[d d_v]`, the matrix of values; d_v is at most 4.
         tokens: the words, as text.
         mask: whether, at the start, a word may attend only to itself and to earlier words.
         root: whether, at the start, scores are divided by sqrt(d_k).
         words: vectors of other words that the reader can insert, `{word: d numbers}`.
         outputs: names of the numbers of a value, and so of an output.
-        cell: the cell shown at the start, as "weights.3.2" (row, column), of `x`, `w_q`, `w_k`,
-            `w_v`, `q`, `k`, `v`, `scores`, `weights` or `out`; "": none.
+        cell: the cell shown at the start, such as "weights.3.2" (row, column), of `x`, `w_q`,
+            `w_k`, `w_v`, `q`, `k`, `v`, `scores`, `weights` or `out`; "" for none.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `x`, `w_q`, `w_k`, `w_v`, `tokens`, `mask`, `root` and `cell` follow the reader where there is a
-    kernel, and set what is shown.
+    With a kernel, `x`, `w_q`, `w_k`, `w_v`, `tokens`, `mask`, `root` and `cell` track the reader's
+    choices; setting them changes what is shown.
 
     Raises:
-        ValueError: if a matrix is not a full table of numbers in -9.99 .. 9.99, or sizes do not fit
-            each other or are too large.
+        ValueError: if a matrix is not a full table of numbers in -9.99 .. 9.99, or sizes do not
+            match each other or are too large.
 
     Source: Vaswani et al. 2017, section 3.2.1.
     """
@@ -155,7 +155,7 @@ class AttentionSheet(Widget):
         return value
 
     def compute(self) -> dict[str, np.ndarray]:
-        """Every block of the sheet as it stands: x, the matrices, and what follows from them."""
+        """Every block of the current sheet: x, the matrices, and what is computed from them."""
         x, w_q, w_k, w_v = (np.array(getattr(self, what), float) for what in INPUTS)
         q, k, v = x @ w_q, x @ w_k, x @ w_v
         scores = q @ k.T / (np.sqrt(w_q.shape[1]) if self.root else 1)
@@ -176,7 +176,7 @@ class AttentionSheet(Widget):
         return 5.6, 1.2 + 0.7 * len(self.tokens)
 
     def draw(self, figure: Figure) -> None:
-        """x, queries, keys, values, scores, weights and outputs; not the matrices."""
+        """Draw x, queries, keys, values, scores, weights and outputs, but not the matrices."""
         all_axes = figure.subplots(2, 4).ravel()
         steps = self.compute()
         for axes, (block, role) in zip(all_axes, LOOKS.items(), strict=False):
@@ -188,7 +188,7 @@ class AttentionSheet(Widget):
 
 
 def _table(axes: Axes, values: np.ndarray, role: str, share: bool) -> None:
-    """Numbers on shaded cells: the larger, the deeper."""
+    """Draw numbers on shaded cells: the larger, the deeper."""
     colour, low = np.array(to_rgb(ROLES[role])), 0 if share else -3
     depth = 0.04 + 0.44 * np.clip((values - low) / ((1 if share else 3) - low), 0, 1)
     axes.imshow(1 - depth[..., None] * (1 - colour), aspect="auto")
@@ -199,7 +199,7 @@ def _table(axes: Axes, values: np.ndarray, role: str, share: bool) -> None:
 
 
 def _kept(value: np.ndarray, what: str) -> np.ndarray:
-    """The numbers with as many decimals as the sheet shows."""
+    """The numbers rounded to `DIGITS` decimals, after checking their range."""
     if not (np.abs(value) <= MOST + 1e-9).all():  # NaN fails
         worst = value.ravel()[np.argmax(~(np.abs(value.ravel()) <= MOST))]
         raise WidgetError(f"{what} must hold numbers from -{MOST} to {MOST}, not {worst:g}")
@@ -207,7 +207,7 @@ def _kept(value: np.ndarray, what: str) -> np.ndarray:
 
 
 def _shapes(given: Mapping[str, np.ndarray], n: int) -> dict[str, tuple[int, ...]]:
-    """The shapes, after a check that they fit each other."""
+    """The shapes, after checking that they match each other."""
     for what, matrix in given.items():
         if matrix.ndim != 2 or not 1 <= matrix.shape[1] <= WIDE:
             wanted = "[word d]" if what == "x" else f"[d d_{'v' if what == 'w_v' else 'k'}]"

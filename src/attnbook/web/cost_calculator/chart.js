@@ -1,4 +1,4 @@
-// The curves of costs over the number of tokens, both on logarithmic scales, with rings where something was measured.
+// The curves of costs against the number of tokens, both on logarithmic scales, with rings at measured points.
 import { grouped } from "../shared/math.js";
 import { axis, curve, dot, follow, move, plot, trace } from "../shared/plot.js";
 import { h } from "../shared/ui.js";
@@ -12,7 +12,7 @@ const along = (n) => Math.log2(n) / Math.log2(MOST[0]);
 export const makeGrid = () =>
   Array.from({ length: TICKS }, () => [curve("attn-zero"), h("span", { className: "attn-cost-tick" })]);
 
-// `points` are what was measured; `choose` gets the number of tokens that the reader points at.
+// `points` are the measurements; `choose` receives the number of tokens under the pointer.
 export function makeChart(points, choose) {
   const lines = [1, 2, 3].map((k) => curve(`attn-cost-line attn-cost-${k}`)), here = curve("attn-faint");
   const grid = makeGrid();
@@ -25,8 +25,8 @@ export function makeChart(points, choose) {
   return { graph, ticks, points, lines, here, grid, ends, marks, rings };
 }
 
-// Draws the curves of `which` chart for the sizes `now`, and rings if the points were measured for what is chosen
-// (`ours`). Tells whether there are rings.
+// Draws the curves of the chart `which` for the sizes `now`, and rings if the points were measured for the chosen
+// settings (`ours`). Returns whether there are rings.
 export function drawChart(chart, which, now, ours) {
   const curves = curvesOf(which, now), values = curves.map(({ value }) => STEPS.map(value));
   const measured = chart.points.map((p) =>
@@ -45,7 +45,7 @@ export function drawChart(chart, which, now, ours) {
   return measured.some(Boolean);
 }
 
-// A line and its text at every power of ten, or where these are too many, at every second, third ...
+// Draws a line with its text at every power of ten or, if these are too many, at every second, third ...
 export function drawGrid(grid, low, high, height, text) {
   const step = Math.ceil((high - low) / TICKS);
   grid.forEach(([line, tick], k) => {

@@ -1,14 +1,14 @@
-// What writing one token costs, and how numbers of any size are written. No DOM, so that Node tests import this file as
+// What writing one token costs, and how numbers of any size are written. No DOM, so Node tests can import this file as
 // it is.
 import LISTS from "./lists.json" with { type: "json" };
 import { format, grouped } from "../shared/math.js";
 
-// The largest n, n_layers and batch are MOST; SPANS are powers of ten: operations a second, bytes a second.
+// MOST holds the largest n, n_layers and batch; SPANS, as powers of ten, the ranges of operations and bytes per second.
 const { WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES, COUNTS, STORE } = LISTS;
 const SHORT = ["", " k", " M", " G", " T", " P"];
 export { BYTES, CHARTS, COUNTS, MOST, SHORT, SIZES, SPANS, WIDTHS };
 
-// Twins of `costs.step_cost` and its `seconds`.
+// The same as `costs.step_cost` and its `seconds` in Python.
 export function stepCost({ n, d_model: d, n_layers, n_heads, n_kv_heads, batch, cache, size }) {
   const kept = (d / n_heads) * n_kv_heads, matrices = 10 * d * d + 2 * d * kept, asked = cache ? 1 : n;
   return {
@@ -22,7 +22,7 @@ export const seconds = ({ operations, parameters, cache }, { speed, bandwidth })
   [operations / speed, (parameters + cache) / bandwidth];
 export const boundBy = ([computing, reading]) => (computing > reading ? "arithmetic" : "memory");
 
-// Twin of `CostCalculator.roofline`: what a pass does for each byte that it reads, and then at most a second.
+// The same as `CostCalculator.roofline` in Python: a pass's operations per byte that it reads, and per second at most.
 export const PASSES = ["reading the prompt", "writing a token"];
 export const roofline = (now) => [{ ...now, cache: false }, now].map((sizes, k) => {
   const cost = stepCost(sizes), times = seconds(cost, now);
@@ -32,7 +32,7 @@ export const roofline = (now) => [{ ...now, cache: false }, now].map((sizes, k) 
   };
 });
 
-// Three digits and a unit; units grow a thousandfold.
+// Three digits and a unit; each unit is a thousand times the last.
 export function scaled(x, units) {
   let n = 0;
   const digits = () => (x < 9.995 ? 2 : x < 99.95 ? 1 : 0);
@@ -48,16 +48,16 @@ export const divisors = (whole, least = 1) =>
   Array.from({ length: whole / least }, (_, k) => k + 1).filter((k) => whole % k === 0);
 export const nearest = (list, x) => list.reduce((a, b) => (Math.abs(b - x) < Math.abs(a - x) ? b : a));
 
-// How many heads a width can have, each of at least 8 numbers, and how many key heads so many heads can have.
+// The possible numbers of heads for a width (each head at least 8 wide), and of key heads for a number of heads.
 export const headsOf = (d_model) => divisors(d_model, 8);
 export const keyHeadsOf = (n_heads) => divisors(n_heads);
-// The nearest numbers of heads that are possible: heads divide the width, key heads divide the heads.
+// The nearest possible numbers of heads: heads divide the width, key heads divide the heads.
 export function fitted({ d_model, n_heads, n_kv_heads }) {
   const heads = nearest(headsOf(d_model), n_heads);
   return { n_heads: heads, n_kv_heads: nearest(keyHeadsOf(heads), n_kv_heads) };
 }
 
-// The curves of a chart: each has a name, a value by n, and what a measured point says of it, if anything.
+// The curves of a chart: each has a `name`, a `value` for any n and, if points were measured, theirs (`measured`).
 export function curvesOf(chart, now) {
   const at = (n, change = {}) => stepCost({ ...now, n, ...change });
   const kinds = {

@@ -1,11 +1,11 @@
-// The roofline: the operations a second that a machine can reach, by those that a pass does for each byte it reads.
+// The roofline: the operations per second that a machine can reach, against the operations of a pass per byte it reads.
 import { grouped } from "../shared/math.js";
 import { axis, curve, dot, move, plot, trace } from "../shared/plot.js";
 import { h, write } from "../shared/ui.js";
 import { TICKS, drawGrid, makeGrid } from "./chart.js";
-import { PASSES, SHORT, counted, rated, roofline, scaled, stored } from "./costs.js";
+import { PASSES, SHORT, rated, roofline, scaled, stored } from "./costs.js";
 
-const SIDES = ["memory", "arithmetic", "ridge"]; // what bounds a pass left and right of the ridge, and its own name
+const SIDES = ["memory", "arithmetic", "ridge"]; // labels: what bounds a pass on each side of the ridge, and the ridge
 const FEWEST = [-1, 4]; // powers of ten that are always on the axis
 const NEAR = 0.35; // share of the width that a label takes on a phone
 
@@ -56,8 +56,8 @@ function powers(low, high) {
 }
 const written = (k) => (k < 0 ? String(Number(`1e${k}`)) : scaled(10 ** k, SHORT).replace(/\.0+/, ""));
 
-// A label stands where no roof is: right below its point, or where there is no room left above it. Of two that are
-// close the first one makes way.
+// A label avoids the roof: it goes below and right of its point or, near the right edge, above and left of it. Of two
+// close labels the first makes way.
 function drawPasses(points, places) {
   const above = places.map(([x]) => x > 1 - NEAR);
   const close = above[0] === above[1] && places[0].every((at, k) => Math.abs(at - places[1][k]) < [NEAR, 0.08][k]);
@@ -72,12 +72,12 @@ function drawPasses(points, places) {
 function tell({ legend, picture, points }, { n, speed, bandwidth }, ridge, passes) {
   write(legend, "Upward: operations a second, at most. To the right: operations for each byte that is read. "
     + `The roof rises with the bytes a second, ${stored(bandwidth)}, up to the peak, `
-    + `${counted(speed)} operations a second; `
+    + `${scaled(speed, SHORT)} operations a second; `
     + `its ridge is at ${rated(ridge)} operations a byte.`);
   passes.forEach(({ intensity, reached, bound }, k) => {
     const what = k ? "Writing a token" : `Reading the prompt (${grouped(n)} ${n > 1 ? "tokens" : "token"})`;
     points[k].said.replaceChildren(`${what}: ${rated(intensity)} operations a byte, bound by `, h("b", {}, bound),
-      `: at most ${counted(reached)} operations a second, ${rated((100 * reached) / speed)} % of the peak.`);
+      `: at most ${scaled(reached, SHORT)} operations a second, ${rated((100 * reached) / speed)} % of the peak.`);
   });
   const words = [legend, ...points.map(({ said }) => said)].map(({ textContent }) => textContent);
   picture.setAttribute("aria-label", `Roofline, both axes logarithmic. ${words.join(" ")}`);

@@ -1,4 +1,4 @@
-// CostCalculator: what writing one token takes, by the sizes of a model and the speeds of a machine.
+// CostCalculator: what writing one token costs, given the sizes of a model and the speeds of a machine.
 import { grouped, within } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { h, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
@@ -10,7 +10,7 @@ import {
 } from "./costs.js";
 
 const NUMBERS = ["n", ...SIZES, "batch", "speed", "bandwidth"];
-const LOOKS = { parameters: 1, cache: 3, scores: 2, computing: 1, reading: 2 }; // of a row, as of the curves
+const LOOKS = { parameters: 1, cache: 3, scores: 2, computing: 1, reading: 2 }; // of a row, and of its curve
 
 // ---- what is chosen
 const chosen = (model) => Object.fromEntries([...NUMBERS, "cache"].map((trait) => [trait, model.get(trait)]));
@@ -31,7 +31,7 @@ const linkedState = (model, el) => stateControls(el, model.get("name"),
       bandwidth: within(to.bandwidth, least, most) });
   });
 
-// ---- elements; `tell` takes traits that change what the text says
+// ---- elements; `tell` receives traits that change what the text says
 function makeChoices(model, tell) {
   const presets = (label, all) => select(label, [...all.map(({ name }) => name), "as set below"],
     (k) => tell(traitsOf(all[k])));
@@ -116,7 +116,7 @@ function drawKnobs(knobs, now, bound) {
   set("bandwidth", Math.log10(now.bandwidth), stored(now.bandwidth));
 }
 
-// Bars in proportion to the largest of `numbers`, by name.
+// Draws the bars of `numbers`, keyed by name, relative to the largest.
 function drawRows(rows, numbers, text) {
   const most = Math.max(...Object.values(numbers));
   for (const [name, x] of Object.entries(numbers)) {

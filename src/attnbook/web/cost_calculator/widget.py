@@ -18,13 +18,13 @@ from attnbook.web._widget import Widget, WidgetError, as_list, format_number
 LISTS = json.loads(Path(__file__).with_name("lists.json").read_text("utf-8"))
 WIDTHS, MOST, BYTES, CHARTS = (LISTS[name] for name in ("WIDTHS", "MOST", "BYTES", "CHARTS"))
 SPANS, SIZES, COUNTS, STORE = (LISTS[name] for name in ("SPANS", "SIZES", "COUNTS", "STORE"))
-LEAST_HEAD = 8  # numbers of a head
+LEAST_HEAD = 8  # smallest size of a head
 POINT = {"n": int, "batch": int, "cache": bool, "operations": float, "bytes": float}
 POINT |= {"seconds": float}
 
 
 def scaled(x: float | int, units: Sequence[str]) -> str:
-    """Three significant digits and a unit; each unit is a thousand of the one before."""
+    """`x` with three significant digits and a unit, each a thousand times the one before."""
     n = 0
     while n < len(units) - 1 and x >= 999.5:
         x, n = x / 1000, n + 1
@@ -35,24 +35,24 @@ def scaled(x: float | int, units: Sequence[str]) -> str:
 
 
 def timed(x: float | int) -> str:
-    """A time in a suitable unit."""
+    """A time in seconds, in a suitable unit."""
     return scaled(x, [" s"]) if x >= 1 else scaled(x * 1e9, [" ns", " µs", " ms", " s"])
 
 
 def rated(x: float) -> str:
-    """`scaled` by COUNTS, with two significant digits below 0.01."""
+    """`x` scaled with `COUNTS`, or with two significant digits below 0.01."""
     if x < 0.01:
         return np.format_float_positional(x, 2, fractional=False, trim="-")
     return scaled(x, COUNTS)
 
 
 class Pass(NamedTuple):
-    """A pass through the blocks, below a roof.
+    """A pass through the blocks, under the roofline.
 
     Attributes:
-        intensity: operations for each byte that is read.
-        reached: operations a second, at most.
-        bound: what it waits for, "arithmetic" or "memory".
+        intensity: operations per byte read.
+        reached: the most operations per second that it can reach.
+        bound: what limits it, "arithmetic" or "memory".
     """
 
     intensity: float
@@ -61,29 +61,30 @@ class Pass(NamedTuple):
 
 
 class CostCalculator(Widget):
-    """Operations, memory and time of a decoder that generates one token, and sliders for sizes.
+    """Operations, memory and time for a decoder to generate one token, with sliders for sizes.
 
-    `costs.step_cost` gives operations and bytes. A step takes the time of its arithmetic or of
-    reading parameters and cache once, whichever is longer. Curves show one of the three against n,
-    or a roofline what the machine can reach.
+    `costs.step_cost` gives operations and bytes. A step takes as long as its arithmetic or as
+    reading the parameters and the cache once, whichever is longer. Curves show one of the three
+    against n, or a roofline shows what the machine can reach.
 
     Args:
-        models: sizes of the models to choose from: d_model, n_layers, n_heads, n_kv_heads, and
-            size, the bytes of a number.
-        machines: each machine's speed (operations per second) and bandwidth (bytes per second).
-        settings: questions to choose from, each the name of a model and of a machine, n and batch,
-            which it sets exactly.
+        models: name -> sizes of a model to choose from: d_model, n_layers, n_heads, n_kv_heads, and
+            size, the bytes per number.
+        machines: name -> a machine's speed (operations per second) and bandwidth (bytes per
+            second).
+        settings: question -> what choosing it sets exactly: the names of a model and of a machine,
+            n and batch.
         points: measurements of the first model on the first machine, each with n, batch,
-            cache, operations, bytes of the cache, and seconds.
-        n: tokens of each text so far, 1 to 131,072.
-        batch: texts at once, 1 to 1,024.
+            cache, operations, bytes (of the cache) and seconds.
+        n: number of tokens in each text so far, 1 to 131,072.
+        batch: number of texts at once, 1 to 1,024.
         cache: whether the keys and values of earlier tokens are cached.
-        chart: the quantity of the curves: "operations", "memory" or "time"; or "roofline".
+        chart: what the curves show, "operations", "memory" or "time"; or "roofline".
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    It starts with the first model and machine. `n`, `batch`, `cache`, `chart`, and each size and
-    speed follow the reader where there is a kernel, and set what is shown.
+    It starts with the first model and machine. With a kernel, `n`, `batch`, `cache`, `chart`, the
+    sizes, `speed` and `bandwidth` track the reader's choices; setting them changes what is shown.
     """
 
     _esm, _css = bundles.load("CostCalculator")
@@ -211,16 +212,16 @@ class CostCalculator(Widget):
         return f"{self.models} {len(self.machines)} {self.chart}".encode()
 
     def cost(self, **changes: Any) -> StepCost:
-        """Operations and bytes of a step; `changes` replace sizes."""
+        """Operations and bytes of a step; `changes` override the traits."""
         names = ("n", "d_model", "n_layers", "n_heads", "n_kv_heads", "batch", "cache", "size")
         return step_cost(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def seconds(self, **changes: Any) -> tuple[float, float]:
-        """Seconds of arithmetic, and seconds of reading memory."""
+        """Seconds spent on arithmetic, and seconds spent on reading memory."""
         return self.cost(**changes).seconds(self.speed, self.bandwidth)
 
     def roofline(self) -> dict[str, Pass]:
-        """Where two passes stand: all n tokens of a prompt at once, and one more token."""
+        """Where two passes lie: all n tokens of a prompt at once, and one more token."""
         passes = {"reading the prompt": {"cache": False}, "writing a token": {}}
         found = {}
         for name, changes in passes.items():
@@ -230,7 +231,7 @@ class CostCalculator(Widget):
         return found
 
     def curves(self) -> dict[str, list[float]]:
-        """The values of each curve of the chart, at n = 1, 2, 4 ... 131,072: none of a roofline."""
+        """The values of each curve at n = 1, 2, 4 ... 131,072; a roofline has no such curves."""
         n = [2**k for k in range(18)]
         if self.chart == "roofline":
             return {}

@@ -1,18 +1,18 @@
-// What a kernel, or the model itself where the page has loaded it, says of places of DecodingBench that are not stored.
+// Answers for places of DecodingBench that are not stored, from a kernel or from the model if the page has loaded it.
 import { exactly, told } from "./tree.js";
 
-const PATIENCE = 4000, MOST = 40; // ms until a kernel is missed; answers that are kept
+const PATIENCE = 4000, MOST = 40; // ms to wait for a kernel; most answers kept
 
-// `changed` is called when an answer has come, or none came in time. `names` gets the names of tokens that it brings.
+// `changed` is called when an answer has come, or none came in time. Token names in an answer are added to `names`.
 export class Answers {
   constructor(model, sizes, onPage, names, changed) {
     Object.assign(this, { model, sizes, onPage, names, changed });
     this.silent = onPage; // no kernel answers
     this.everyName = false;
     this.language = undefined; // the model, once it runs in the page
-    this.ids = []; // of the beginning, which it reads first
+    this.ids = []; // of the beginning, which precedes each path
     this.known = new Map(); // places by path
-    this.waiting = new Map(); // timers, by the path that a kernel was asked for
+    this.waiting = new Map(); // timers (0 without one) by the path that was asked for
     this.hear = this.hear.bind(this);
     model.on("msg:custom", this.hear);
   }
@@ -21,7 +21,7 @@ export class Answers {
     return this.known.get(path.join());
   }
 
-  // From now on the model of the page answers, for texts that begin with these tokens.
+  // From now on the model in the page answers, for texts that begin with these tokens.
   begin(language, ids) {
     this.forget();
     Object.assign(this, { language, ids, silent: !language });
@@ -46,7 +46,7 @@ export class Answers {
   }
   async compute(path, ids) {
     const found = await this.language.next([...ids, ...path]);
-    if (ids !== this.ids) return; // another text was begun meanwhile
+    if (ids !== this.ids) return; // the reader has begun another text meanwhile
     if (found) this.keep(exactly(path, found));
     else this.waiting.delete(path.join()); // a newer question came; this one may be asked again
   }

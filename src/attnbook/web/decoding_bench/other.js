@@ -1,4 +1,4 @@
-// Behind the text of DecodingBench, the model in the page writes by a rule that one place alone can't show.
+// Continues the text of DecodingBench with the model in the page, by a rule that its bars cannot show.
 import { beams, draws, RULES } from "./rules.js";
 import { textOf } from "../prompt_bench/prompt.js";
 import { format, share } from "../shared/math.js";
@@ -7,7 +7,7 @@ import { button, disable, h, select } from "../shared/ui.js";
 const MOST = 40; // tokens
 const WORDS = "It goes on behind the text above, which stays as it is.";
 
-// Distinct pairs of neighbours in a text, as a share of all its pairs.
+// The share of distinct pairs among all pairs of adjacent tokens in a text.
 function distinct(row) {
   const pairs = row.slice(1).map((id, n) => `${row[n]} ${id}`);
   return new Set(pairs).size / pairs.length;
@@ -20,10 +20,10 @@ function report(row, sum, end) {
 }
 
 export class Other {
-  #running; // an object of what is being written now
+  #running; // an object that identifies what is being written now
 
   constructor(bench) {
-    Object.assign(this, { bench, of: undefined }); // of: the text that this is written behind
+    Object.assign(this, { bench, of: undefined }); // of: the text that this continues
     this.rules = select("Another rule", RULES.map(([name]) => name), () => this.stop());
     this.go = button("Write by this rule", () => (this.#running ? this.stop("Stopped.") : this.write()));
     this.text = h("p", { className: "attn-continued", tabIndex: 0, role: "group",
@@ -37,10 +37,10 @@ export class Other {
     this.go.textContent = "Write by this rule";
     this.note.textContent = words;
   }
-  // After the text above was drawn.
+  // Called after the text above was drawn.
   draw() {
     const { bench } = this, text = [...bench.answers.ids, ...bench.path].join();
-    disable(this.go, bench.over || !bench.view); // while the model is asked of the place above, it would drop that
+    disable(this.go, bench.over || !bench.view); // pressing it while the model answers above would drop that answer
     if (this.of === text) return;
     this.of = text;
     this.stop();

@@ -1,4 +1,4 @@
-// Beyond the stored tree of DecodingBench: the reader loads the model itself, and begins a text of their own.
+// Beyond the stored tree of DecodingBench: the reader loads the model and can begin a text of their own.
 import { makeLoader } from "../shared/loader.js";
 import { button, h } from "../shared/ui.js";
 
@@ -8,8 +8,8 @@ const WORDS = {
   runs: "The model runs in this page: no text ends where nothing is stored.",
 };
 
-// `begin` gets the text that the reader begins with, `write` is called when the reader lets the model write or stop;
-// `other` stands below.
+// `begin` receives the reader's beginning; `write` is called when the reader lets the model write, or stops it; `other`
+// is a node shown below.
 export function makeOwn({ site, language, begin, write, other }) {
   const loader = makeLoader({ site, language, ...WORDS });
   const text = h("textarea", { rows: 2, maxLength: LETTERS, spellcheck: false, "aria-label": "Your beginning",

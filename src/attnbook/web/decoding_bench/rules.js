@@ -1,4 +1,4 @@
-// Rules of DecodingBench that look beyond one place: what was written before, or several texts at once; no DOM.
+// The other rules of DecodingBench: typical sampling, a repetition penalty, and beam search; no DOM.
 import { ranked } from "../engine/sampling.js";
 import { drawn } from "../prompt_bench/prompt.js";
 
@@ -9,10 +9,11 @@ export const RULES = [
   ["beams of 4, by the mean", { beam: 4, power: 1 }],
 ];
 
-// What the model says of a place are { order, logp, whole }: ids in falling order, their log-probabilities, and the
-// logarithm that softmax took away of the scores. Each filter gives what it leaves, in this form, in falling order.
+// The model's answer for a place is { order, logp, whole }: ids in falling order, their log-probabilities, and the
+// log-sum-exp that was subtracted from the logits. Each filter returns { order, logp } of what it leaves, in falling
+// order and not normalised.
 
-// The tokens whose surprise is nearest to the expected one, as few as have p together, and what is as near as the last.
+// The tokens whose surprisal is nearest to the entropy: the fewest that together have p, and any as near as the last.
 export function typical({ order, logp }, p) {
   const expected = logp.reduce((sum, z) => (z === -Infinity ? sum : sum - Math.exp(z) * z), 0);
   const distance = Float64Array.from(logp, (z) => Math.abs(-z - expected));
@@ -22,7 +23,7 @@ export function typical({ order, logp }, p) {
   const left = Array.from(distance.keys()).filter((k) => distance[k] <= distance[near[n - 1]]);
   return { order: left.map((k) => order[k]), logp: left.map((k) => logp[k]) };
 }
-// Scores of tokens that were read: those above 0 are divided, those below multiplied.
+// Penalises the tokens that were read: logits above 0 are divided by the penalty, those below multiplied.
 export function penalised({ order, logp, whole }, read, penalty) {
   const seen = new Set(read), u = Float64Array.from(logp, (z) => z + whole);
   u.forEach((z, k) => { if (seen.has(order[k])) u[k] = z < 0 ? z * penalty : z / penalty; });
@@ -30,11 +31,11 @@ export function penalised({ order, logp, whole }, read, penalty) {
   return { order: Array.from(by, (k) => order[k]), logp: Array.from(by, (k) => u[k]) };
 }
 
-// Each takes `next`, which gives what the model says behind ids, the `ids` that it begins with, and { most, end }: it
-// stops behind `most` tokens or the end token. `heard` is told the text so far. It gives { row, sum }: the text and its
-// log-probability by the model; undefined, if `next` gave nothing.
+// Each takes `next`, which returns the model's answer after given ids, the `ids` to begin with, and { most, end }: it
+// stops after `most` tokens or at the end token. `heard` receives the text so far. Returns { row, sum }, the new tokens
+// and their log-probability under the model, or undefined if `next` returned nothing.
 
-// Numbers fall on what a filter leaves: those of a seed, from number `at` on.
+// Draws from what a filter leaves, with the random numbers of a seed from number `at` on.
 export async function draws(next, ids, { most, end, typical: p, penalty, seed, at }, heard) {
   const row = [];
   let sum = 0;
@@ -48,8 +49,8 @@ export async function draws(next, ids, { most, end, typical: p, penalty, seed, a
   }
   return { row, sum };
 }
-// The `beam` best beginnings, each lengthened by each token, and so on; those that have ended stay and compete. What is
-// compared is the sum of log-probabilities, divided by length^power.
+// Extends the `beam` best beginnings by their likeliest tokens, keeps the `beam` best of these, and so on; those that
+// have ended stay and compete. They are compared by their sum of log-probabilities, divided by length^power.
 export async function beams(next, ids, { most, end, beam, power }, heard) {
   const score = ({ row, sum }) => sum / row.length ** power, ended = ({ row }) => row.at(-1) === end;
   let kept = [{ row: [], sum: 0 }];

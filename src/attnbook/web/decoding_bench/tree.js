@@ -1,13 +1,13 @@
-// The tree of DecodingBench: what is stored of each place, as one distribution in falling order, and what filters and
-// a draw make of it; no DOM.
+// The tree of DecodingBench: what is stored for each place, turned into a distribution in falling order, and what the
+// filters and a draw make of it; no DOM.
 import { uniform } from "../engine/random.js";
 import { fall, leave, ranked } from "../engine/sampling.js";
 import { SHOWN } from "../playground/row.js";
 
 const keyOf = (path) => path.join();
 
-// Reads what Python packed: ids; of each place its parent with the token that leads there, its likeliest tokens, their
-// log-probabilities, the highest and the lowest of all others, and how many of these lie in each range between.
+// Reads what Python packed: the ids; for each place its parent and the token that leads from it, its likeliest tokens,
+// their log-probabilities, the highest and the lowest of all others, and how many of these lie in each bin between.
 export function unpack(view, sizes) {
   const { nodes: n, keep, bins } = sizes, wide = sizes.vocab < 2 ** 16 ? 2 : 4;
   let at = 0;
@@ -32,8 +32,8 @@ export function unpack(view, sizes) {
   return { ids, places, get: (path) => places.get(keyOf(path)) };
 }
 
-// Log-probabilities of all tokens in falling order. Those of the histogram are spread over their range, more densely
-// towards a neighbour that is fuller, and shifted so that all have together what the likeliest leave.
+// The log-probabilities of all tokens in falling order. Those in the histogram are spread over their bins, more densely
+// towards a fuller neighbour, and shifted so that together they have the probability that the likeliest leave.
 export function scores(place, { vocab, keep, bins, bend }) {
   if (place.scores) return place.scores;
   const { top, ends: [high, low], counts } = place, all = new Float64Array(vocab);
@@ -56,31 +56,32 @@ export function scores(place, { vocab, keep, bins, bend }) {
   return (place.scores = all);
 }
 
-// A place as a kernel tells it: the log-probability of every token.
+// A place from a kernel's answer, the log-probability of every token.
 export function told(path, logp) {
   const order = ranked(logp);
   return { path, exact: true, ids: order, scores: Float64Array.from(order, (id) => logp[id]) };
 }
 
-// The same, as the model in the page tells it, which has summed it up already.
+// The same from the model in the page, whose answer is already sorted and comes with its entropy.
 export const exactly = (path, { order, logp, bits }) =>
   ({ path, exact: true, ids: order, scores: logp, model: { sum: Math.exp(-logp[0]), bits } });
 
-// The entropy in bits of the first n of widths exp((z - the highest) / t) that have `whole` together.
+// The entropy in bits of the first n tokens, whose widths exp((z - z[0]) / t) add up to `whole`.
 function spread(widths, whole, z, n, t) {
   let mean = 0;
   for (let i = 0; i < n; i++) mean += widths[i] && widths[i] * (z[0] - z[i]);
   return t > 0 ? Math.max(0, (Math.log(whole) + mean / whole / t) / Math.LN2) : 0;
 }
-// What the model itself says: the sum of widths, and the entropy. Widths are not kept, as 40 places would take 30 MB.
+// The unfiltered distribution: the sum of its widths, and its entropy. The widths of 40 places would take 30 MB, so
+// they are not kept.
 function summed(z) {
   const { widths, sum } = leave(z, { temperature: 1, topK: 0, topP: 1, minP: 0 });
   return { sum, bits: spread(widths, sum, z, z.length, 1) };
 }
 
-// What the page shows of a place: the likeliest tokens with P of the model, p at the temperature and q, what they are
-// drawn with; how many each filter leaves, and their mass; both entropies in bits; the number of the place, and the
-// token that it falls on: without an id, if that token is not among the stored ones.
+// What the page shows of a place: the likeliest tokens with their probability `model` as the model says, `p` at the
+// temperature and `q` as drawn; how many tokens each filter leaves, and their mass; the entropies in bits as the model
+// says and as drawn; the place's random number, and the token that it falls on, without an id if it is not stored.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
   const z = scores(place, sizes), size = z.length, number = uniform(seed, at);
   const model = (place.model ??= summed(z));
@@ -99,7 +100,7 @@ export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, 
     mass, near, bits, number, drawn: { rank, ...span, ...token(rank) } };
 }
 
-// The longest beginning of a path that is stored, and the tokens whose places are stored behind it.
+// The longest stored beginning of a path, and the tokens after it that lead to stored places.
 export function nearest(tree, path) {
   let n = path.length;
   while (!tree.get(path.slice(0, n))) n -= 1;

@@ -1,8 +1,8 @@
-// The bars of DecodingBench: of each likely token what the model says, and what it is drawn with.
+// The bars of DecodingBench: the probability of each likely token as the model says, and as it is drawn.
 import { fullBar, grouped, share, visible } from "../shared/math.js";
 import { h, token, write } from "../shared/ui.js";
 
-// `take` is told the id of a token that was pressed.
+// `take` receives the id of a pressed token.
 export function makeLines(take) {
   const head = h("div", { className: "attn-line attn-heads", "aria-hidden": "true" }, h("span"), h("span"),
     h("span", {}, "model"), h("span", {}, "drawn"));
@@ -22,7 +22,7 @@ export function makeLines(take) {
   };
   const others = h("li", { className: "attn-others attn-line" }, h("span"), h("span"), h("b"), h("b"));
 
-  // `stored` has the tokens whose next place is stored; null if the next place of any token can be asked for.
+  // `stored` holds the tokens that lead to stored places; null if the model can be asked about the place after any.
   function draw({ best, size, count: left, mass, near, drawn }, stored) {
     const rows = drawn.which === undefined || drawn.rank < best.length ? best : [...best, drawn];
     const full = fullBar(Math.max(...rows.flatMap(({ model, p, q }) => [model, p, q])));

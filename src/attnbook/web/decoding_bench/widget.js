@@ -1,4 +1,4 @@
-// DecodingBench: a real model's distributions, a tree of them. Filters cut, a number draws, the reader goes on.
+// DecodingBench: a tree of a real model's distributions. Filters cut, a random number draws, and the reader continues.
 import { Answers } from "./answers.js";
 import { Other } from "./other.js";
 import { makeOwn } from "./own.js";
@@ -16,10 +16,10 @@ const FILTERS = ["temperature", "top_k", "top_p", "min_p"];
 const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a method leaves of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
-const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places. Exact are the `
-  + `numbers of each place's ${keep} likeliest tokens; where it needs less likely ones, a number says “about”.`;
+const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places, `
+  + `exactly for each place's ${keep} likeliest tokens. A number that needs others says “about”.`;
 
-// What the filters leave of a place, and the entropy before and after.
+// What the filters leave of a place's distribution, and the entropy before and after.
 function leftLine({ count, mass, near, size, bits }) {
   const strong = (words) => h("b", {}, words), about = (is) => (is ? "about " : "");
   return ["Left: ", strong(about(near.count) + grouped(count)), ` of ${grouped(size)} tokens, `,
@@ -34,9 +34,9 @@ class DecodingBench {
     this.model = model;
     [this.sizes, this.prompt, this.methods] = ["sizes", "prompt", "methods"].map((name) => model.get(name));
     this.tree = unpack(model.get("tree"), this.sizes);
-    this.view = null; // what is shown of the place
+    this.view = null; // what is shown of the current place
     this.stored = true; // the text begins as the stored tree does
-    this.room = Infinity; // tokens behind the beginning that the model in the page reads
+    this.room = Infinity; // how many tokens after the beginning the model in the page can read
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
     this.answers = new Answers(model, this.sizes, onPage, this.names,
@@ -89,7 +89,7 @@ class DecodingBench {
     this.other = site && new Other(this);
     return makeOwn({ site, language: this.language, begin, write, other: this.other?.node ?? "" });
   }
-  // The model's stage has changed: when it is there, it answers for this text.
+  // The model's stage has changed: once it is ready, it answers for this text.
   async hearModel() {
     const { stage, told } = this.language;
     if (stage === "loading") return this.own.draw();
@@ -104,7 +104,7 @@ class DecodingBench {
     }
     this.ask();
   }
-  // The model reads the beginning of the text. Only of the widget's own is something stored.
+  // Encodes the beginning of a text. A tree is stored only for the widget's own prompt.
   async open(text) {
     const found = await this.language.encode(text), { names, start, sizes } = this.language.told;
     const ids = found.length ? found : [start];
@@ -156,7 +156,7 @@ class DecodingBench {
   restore({ temperature: [t], top_k: [k], top_p: [p], min_p: [m], seed: [s], written }) {
     this.writer.halt();
     const known = (id) => this.stored && Number.isInteger(id) && id >= 0 && id < this.sizes.vocab;
-    const ids = written.filter(known); // a link's tokens stand behind the stored beginning, not behind the reader's own
+    const ids = written.filter(known); // a link's tokens follow the stored beginning, not the reader's own
     put(this.model, {
       temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
       seed: within(Math.trunc(s), 0, 1e6), written: ids.slice(0, this.sizes.room),
@@ -180,7 +180,9 @@ class DecodingBench {
     else this.drawParts();
     this.own?.draw(writer.busy);
     this.other?.draw();
-    if (writer.busy) this.text.node.scrollTop = this.text.node.scrollHeight; // last, as it lays out the page
+    // Last, since it forces a layout; and once more after the writer has stopped, as the text's end then changes.
+    if (writer.busy || this.wrote) this.text.node.scrollTop = this.text.node.scrollHeight;
+    this.wrote = writer.busy;
     writer.goOn();
   }
   viewOf(place) {
@@ -198,7 +200,7 @@ class DecodingBench {
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
     for (const node of [this.back, this.anew]) disable(node, !path.length);
   }
-  // What is shown of the place. While the model writes, what stands below moves down at most, and not with every token.
+  // Draws what is shown of the place. While the model writes, the box never shrinks, so what is below rarely moves.
   drawParts(parts = this.parts) {
     const { writer, shown, root, view } = this;
     root.classList.toggle("attn-writing", writer.busy);
@@ -227,7 +229,7 @@ class DecodingBench {
       + "others: " + (this.answers.silent ? "which one is not stored. Draw again, or press a token."
       : "asking the model which …");
   }
-  // What stands where nothing is known of a place.
+  // What is shown instead if a place has no distribution.
   panelLines() {
     if (this.ended) return ["The text ends here: the model chose its end token."];
     if (this.full) return ["The model reads no more tokens than these."];

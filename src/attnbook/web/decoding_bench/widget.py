@@ -22,8 +22,8 @@ from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, format
 from attnbook.web.playground.widget import token_name
 
 SHOWN = 10  # bars
-BINS, BEND = 48, 1.5  # of the histogram of all other tokens; bins are narrow at high probabilities
-MOST_BYTES = 60_000  # of a stored tree, compressed
+BINS, BEND = 48, 1.5  # histogram of all other tokens; bins are narrower at high probabilities
+MOST_BYTES = 60_000  # limit of a stored tree, compressed
 METHODS = {
     "as it is": Sampling(),
     "greedy": Sampling(temperature=0),
@@ -42,33 +42,35 @@ class DecodingBench(Widget):
 
     with P the model's probabilities, t the temperature, q the renormalised probabilities of the
     tokens that pass the filters (top-k, then top-p, then min-p, as in `Sampling`), most likely
-    first, and u in 0 .. 1 a random number for each place, from the seed. The reader takes the drawn
-    token or any other and sees the model's next distribution, as far as the tree goes. Beyond it a
-    kernel answers, or the model itself, where the site has its file and the reader loads it.
+    first, and u in 0 .. 1 a random number for each position, set by the seed. The reader takes the
+    drawn token or any other and sees the model's next distribution, as far as the tree goes. Beyond
+    it a kernel answers, or the model itself, if the site has its file and the reader loads it.
 
-    The tree holds the greedy path, the most likely tokens along it, and draws of several seeds by
-    each method. At each place it stores the `keep` most likely tokens with their log-probabilities
-    in 32 bits; of all others it stores how many lie in each of 48 ranges of log-probability. Where
-    these matter, entropy and the number of tokens that pass a filter are exact to a few percent.
+    The tree holds the greedy path, the most likely tokens along it, and draws by each method with
+    several seeds. For each node it stores the `keep` most likely tokens with their
+    log-probabilities in 32 bits, and how many of the others lie in each of 48 ranges of
+    log-probability. Where those others matter, entropy and the number of tokens that pass a filter
+    are accurate to a few percent.
 
     Args:
         model: any decoder, in evaluation mode.
         tokenizer: the model's.
         prompt: the text to continue.
-        methods: name -> settings that the reader can choose; their draws are stored.
-        steps: the largest number of stored tokens after the prompt.
-        seeds: number of stored draws of each method, from seed 0.
-        keep: number of most likely tokens that are stored individually.
+        methods: name -> settings that the reader can choose; draws with each are stored.
+        steps: how many tokens after the prompt are stored, at most.
+        seeds: number of draws that are stored for each method, with seeds from 0.
+        keep: how many of the most likely tokens are stored individually.
         temperature: 0 (greedy) or more.
         top_k: how many tokens top-k keeps; 0 turns it off.
-        top_p: above 0 and at most 1, which turns it off.
+        top_p: above 0 and at most 1; 1 turns it off.
         min_p: 0 .. 1; 0 turns it off.
-        seed: decides the random numbers.
+        seed: determines the random numbers.
         written: ids of the tokens after the prompt.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    Filters, `seed` and `written` follow the reader where there is a kernel, and set what is shown.
+    With a kernel, the four filters, `seed` and `written` track the reader's choices; setting them
+    changes what is shown.
 
     Raises:
         ValueError: if the model is in training mode, the prompt exceeds its context, or the
@@ -80,7 +82,7 @@ class DecodingBench(Widget):
     _esm, _css = bundles.load("DecodingBench")
 
     prompt = traitlets.List(traitlets.Unicode()).tag(sync=True)  # its tokens, as shown
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)  # that occur in the tree
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)  # those that occur in the tree
     methods = traitlets.List(traitlets.Dict()).tag(sync=True)
     sizes = traitlets.Dict().tag(sync=True)
     tree = traitlets.Bytes().tag(sync=True)
@@ -172,7 +174,7 @@ class DecodingBench(Widget):
 
     @torch.no_grad()
     def _grow(self, keep: int) -> dict[tuple[int, ...], Any]:
-        """The stored data of each place, by the path to it; paths of one length form a batch."""
+        """The data to store for each node, by its path; paths of equal length form a batch."""
         found: dict[tuple[int, ...], Any] = {}
         draws = [(how, seed) for how in self._how.values() for seed in range(self._seeds)]
         walks: list[tuple[int, ...]] = [()] * (1 + len(draws))  # greedy first
@@ -199,17 +201,17 @@ class DecodingBench(Widget):
 
     @torch.no_grad()
     def _logp(self, path: list[int]) -> Tensor:
-        """Log-probabilities `[vocab]` of the token after prompt and path."""
+        """Log-probabilities `[vocab]` of the token that follows the prompt and `path`."""
         ids = torch.tensor([[*self._ids, *path]])
         return self._model.step(ids, self._model.start())[0][0].double().log_softmax(-1)
 
     @staticmethod
     def _left(logp: Tensor, how: Sampling) -> Tensor:
-        """The filtered distribution of a row; these filters do not depend on the text."""
+        """A row's logits after the filters, none of which depends on the preceding text."""
         return how(logp[None], torch.zeros(1, 0, dtype=torch.long))[0]
 
     def _packed(self, nodes: dict[tuple[int, ...], Any], keep: int, kind: str) -> dict[str, Any]:
-        """The tree as the page reads it (`tree.js`)."""
+        """The tree in the format that the page reads (`tree.js`)."""
         ids = sorted({i for path, each in nodes.items() for i in (*path, *each["ids"].tolist())})
         place, at = {i: n for n, i in enumerate(ids)}, {path: n for n, path in enumerate(nodes)}
         parents = [[at[path[:-1]], place[path[-1]]] if path else [0, 0] for path in nodes]
@@ -237,7 +239,7 @@ class DecodingBench(Widget):
     # ---- with a kernel
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's request for a place: all log-probabilities and, once, token names."""
+        """Answer the page's request for a path: all log-probabilities and, if asked, the names."""
         ids = content.get("path") if isinstance(content, dict) else None
         size, room = self.sizes["vocab"], self.sizes["room"]
         if not isinstance(ids, list) or len(ids) > room:
@@ -285,8 +287,10 @@ class DecodingBench(Widget):
 
 
 def _stored(logp: np.ndarray, keep: int) -> dict[str, np.ndarray]:
-    """The most likely tokens of a place, and a histogram of the others' log-probabilities: the
-    highest, the lowest, and the number of tokens in each range."""
+    """The most likely tokens of a node, and a histogram of the others' log-probabilities.
+
+    A histogram has the highest value, the lowest, and the number of tokens in each range.
+    """
     order = np.argsort(-logp, kind="stable")
     ids, rest = order[:keep], logp[order[keep:]]
     if not len(rest):

@@ -1,6 +1,6 @@
-// Lets the model of DecodingBench write, token by token what the numbers fall on, until it is stopped or the text ends.
+// Lets the model of DecodingBench write, one drawn token after another, until it is stopped or the text ends.
 export class Writer {
-  #timer; // of the next token; undefined, if nothing is written
+  #timer; // for the next token; undefined while nothing is being written
 
   constructor(bench) {
     this.bench = bench;
@@ -8,7 +8,7 @@ export class Writer {
   get busy() {
     return this.#timer !== undefined;
   }
-  // What is shown stays until the model has answered.
+  // Whether what is shown stays until the model has answered.
   get waits() {
     return Boolean(this.#timer) && !this.bench.over && !this.bench.placeOf(this.bench.path);
   }
@@ -25,7 +25,7 @@ export class Writer {
     this.bench.model.save_changes();
     this.bench.ask();
   }
-  // After a place was drawn.
+  // Called after a place was drawn.
   goOn() {
     if (!this.busy) return;
     const { bench } = this, which = bench.view?.drawn.which;
@@ -34,7 +34,7 @@ export class Writer {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       bench.model.set("written", [...bench.path, which]);
-      if (this.waits) bench.answers.ask(bench.path); // before the next frame
+      if (this.waits) bench.answers.ask(bench.path); // now, not in the next frame
     });
   }
 }

@@ -1,16 +1,16 @@
-// Captions of a drawing's steps, in which some words stand for parts of the picture.
+// Captions of a drawing's steps, in which some words refer to parts of the picture.
 import { h } from "../shared/ui.js";
 
 const ROLES = ".draw-query, .draw-key, .draw-value, .draw-state, .draw-weight";
 
-// A caption as [text, words, part, text, words, part, ..., text]: "[words](part)" marks words that stand for a part.
+// A caption as [text, words, part, text, words, part, ..., text]: "[words](part)" marks words that refer to a part.
 export const pieces = (caption) => caption.split(/\[([^[\]]+)\]\(([\w.*-]+)\)/);
 export const plainText = (caption) => pieces(caption).filter((_, i) => i % 3 < 2).join("");
 // The time to read a caption, in milliseconds.
 export const pause = (caption) => Math.max(2400, 330 * caption.split(/\s+/).length);
 
-// A list item. `partsOf` gives the nodes of a part. `mark` gets the nodes that the word under the pointer stands for,
-// or null. `open` is called when the reader wants the answer to the step's question.
+// A list item. `partsOf` returns the nodes of a part. `mark` receives the nodes that the word under the pointer refers
+// to, or null. `open` is called when the reader wants the answer to the step's question.
 export function makeCaption({ caption, ask }, { partsOf, mark, open }) {
   const answer = h("p", { className: "attn-answer" }, ...pieces(caption).flatMap((piece, i, every) =>
     (i % 3 === 0 ? [piece] : i % 3 === 1 ? [makeNoun(piece, partsOf(every[i + 1]), mark)] : [])));
@@ -26,5 +26,5 @@ function makeNoun(words, parts, mark) {
   for (const event of ["pointerleave", "blur"]) node.addEventListener(event, () => mark(null));
   return Object.assign(node, { parts });
 }
-// The nodes of all parts that a caption has words for.
+// The nodes of all parts that a caption refers to.
 export const mentioned = (item) => [...item.querySelectorAll(".attn-noun")].flatMap((node) => node.parts);

@@ -1,5 +1,5 @@
-// The picture of a drawing: its named parts and the arrows between them, what is seen and lit of it, and the window
-// that it moves in.
+// The picture of a drawing: its named parts and the arrows between them, which of them are visible and lit, and the
+// window in which the picture moves.
 import { within } from "../shared/math.js";
 import { h } from "../shared/ui.js";
 
@@ -16,7 +16,7 @@ export function openPicture(source, tallest) {
   return { node, stage, height, seen, links };
 }
 
-// "scores" is every part of this name, "scores.2" the third of them or, of a single part, its third cell.
+// "scores" means every part of this name, "scores.2" the third of them or, if there is only one part, its third cell.
 function find(node, reference) {
   const [part, which] = reference.split(".");
   const parts = [...node.querySelectorAll(`[data-part="${part}"]`)];
@@ -24,11 +24,11 @@ function find(node, reference) {
   const items = parts.length > 1 ? parts : [...parts[0].children].filter((child) => child.matches(".draw-unit"));
   return which === "*" ? items : [items[which]];
 }
-// These parts and the nodes beside them, such as a label.
+// The parts of a reference and the nodes beside them, such as a label.
 export const partsOf = ({ node }, reference) =>
   [...find(node, reference), ...node.querySelectorAll(`[data-beside="${reference}"]`)];
 
-// Shows the parts of the steps up to `last`, and the arrows between them. `first` gives the step at which a part
+// Shows the parts of the steps up to `last`, and the arrows between them. `first` maps a part to the step at which it
 // appears.
 export function reveal({ node: picture, links }, first, last) {
   for (const [node, step] of first) node.classList.toggle("draw-unseen", step > last);
@@ -37,7 +37,7 @@ export function reveal({ node: picture, links }, first, last) {
 }
 export const isSeen = (node) => !node.closest(".draw-unseen");
 
-// Copies of the parts that an arrow joins to a new part fly into it.
+// Lets copies of the parts at the start of an arrow fly into the new part at its end.
 export function fly({ node: picture, links }, nodes) {
   const middle = ({ x, y, width, height }) => [x + width / 2, y + height / 2];
   for (const { from, to } of links.filter((link) => nodes.some((node) => node.contains(link.to)))) {
@@ -60,7 +60,7 @@ export function lightUp({ node: picture, links }, nodes) {
   for (const { node, to } of links) node.classList.toggle("draw-lit", Boolean(to.closest(".draw-lit")));
 }
 
-// Moves the picture so that the parts are in the window, or where they are too many, those that matter more.
+// Moves the picture so that the parts are in the window or, if they do not fit, those that matter more (`rather`).
 export function bringIntoView({ stage, height, seen }, nodes, rather = nodes) {
   if (!nodes.length || !stage.clientWidth) return;
   let [top, bottom] = extent(nodes);

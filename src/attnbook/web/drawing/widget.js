@@ -1,4 +1,4 @@
-// Drawing: a picture of named parts, still, or walked through in steps.
+// Drawing: a picture of named parts, still or shown step by step.
 import { within } from "../shared/math.js";
 import { button, disable, h, isTheirs, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeCaption, mentioned, pause, plainText } from "./captions.js";
@@ -13,10 +13,10 @@ function makeWalk(model) {
   return {
     model, steps, picture, first,
     fresh, // what appears at each step
-    opened: new Set(), // steps whose question was answered
-    shown: -1, // the last step whose parts are seen
+    opened: new Set(), // steps whose answer has been shown
+    shown: -1, // the last step whose parts are visible
     marked: null, // the parts of the word under the pointer
-    timer: 0, // of the next step on play
+    timer: 0, // for the next step during play
   };
 }
 const now = ({ model, steps }) => within(model.get("step"), 1, steps.length) - 1;
@@ -32,7 +32,7 @@ function go(walk, n) {
 }
 function open(walk, n) {
   walk.opened.add(n);
-  walk.parts.next.focus({ preventScroll: true }); // as "Show" goes away
+  walk.parts.next.focus({ preventScroll: true }); // since "Show" disappears
   walk.ask();
   say(walk);
 }
@@ -70,7 +70,7 @@ function listen(walk, root) {
     event.preventDefault();
     goBy(walk, by);
   });
-  stage.tabIndex = -1; // a click puts the keys here
+  stage.tabIndex = -1; // so that keys work after a click
   let from = null; // where a swipe began
   stage.addEventListener("pointerdown", (event) => (from = event.pointerType === "touch" ? event : null));
   stage.addEventListener("pointerup", (event) => {
@@ -129,7 +129,7 @@ function drawControls(walk) {
     node.classList.toggle("attn-waits", waits(walk, i));
   });
   disable(back, n === 0);
-  disable(next, n === steps.length - 1 || waits(walk, n)); // its own button answers a question
+  disable(next, n === steps.length - 1 || waits(walk, n)); // a question has its own button
   play.textContent = walk.timer ? "Pause" : "Play";
   slider.value = n + 1;
   slider.setAttribute("aria-valuetext", `step ${n + 1} of ${steps.length}`);

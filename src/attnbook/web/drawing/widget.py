@@ -1,4 +1,4 @@
-"""Drawing: a picture of named parts, as a still or as a walk in steps."""
+"""Drawing: a picture of named parts, still or as a step-by-step walk."""
 
 import json
 import re
@@ -26,7 +26,7 @@ class Step:
 
     Attributes:
         caption: what happens here, in plain words. `[the scores](scores)` marks words that refer to
-            a part: they have its colour and highlight it.
+            a part: they take its colour and highlight it.
         parts: names of the parts that appear at this step. A part that no step names is visible
             from the start; an arrow appears with the later of its ends.
         ask: a question shown first: caption and parts wait until the reader presses "Show".
@@ -38,7 +38,7 @@ class Step:
 
 
 class Drawing(Widget):
-    """A drawing with text as text, in the page's colours; with steps, a walk through it.
+    """A drawing with real text, in the page's colours; with steps, a walk through it.
 
     The drawing keeps its scale and scrolls behind a window, so that the parts of the current step
     are visible. New parts appear, and a copy of an arrow's start flies to its new end.
@@ -47,16 +47,17 @@ class Drawing(Widget):
         body: the part that contains all others, from `attnbook.show.drawing`.
         arrows: made by `attnbook.show.drawing.arrow`.
         alt: a description of the drawing, for readers who cannot see it.
-        steps: the steps of a walk; without steps the drawing is still.
+        steps: the steps of a walk; without steps, the drawing is still.
         window: largest visible height, in units; the width is 360.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `step`, counted from 1, follows the reader where there is a kernel, and sets what is shown.
+    With a kernel, `step`, counted from 1, tracks the reader's choice; setting it changes what is
+    shown.
 
     Raises:
         ValueError: if the drawing is too wide, an arrow, a step or a caption refers to an unknown
-            part, or the parts of a step are higher than the window.
+            part, or the parts of a step are taller than the window.
     """
 
     _esm, _css = bundles.load("Drawing")
@@ -137,7 +138,7 @@ class Drawing(Widget):
             return bundle
         whole = column(heading(self.title), self.body, gap=12) if self.title else self.body
         svg = bundles.styled(Picture(whole, *self.arrows).svg(self.alt, bundles.still()))
-        forms = ("image/png", "text/plain")  # for where no SVG is shown
+        forms = ("image/png", "text/plain")  # for programs without SVG
         return {bundles.SVG: svg, **{form: bundle[0][form] for form in forms}}, {}
 
     def summary(self) -> str:

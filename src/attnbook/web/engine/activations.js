@@ -1,6 +1,6 @@
-// The functions between the two maps of a feed-forward network, and their derivatives.
+// The activation functions between the two linear maps of a feed-forward network, and their derivatives.
 
-// erf(x) = 2 / sqrt(pi) exp(-x^2) (x + 2 x^3 / 3 + 4 x^5 / (3 5) + ..). All terms have one sign, so that none cancels.
+// erf(x) = 2 / sqrt(pi) exp(-x^2) (x + 2 x^3 / 3 + 4 x^5 / (3 5) + ..). All terms have the same sign, so none cancel.
 export function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x);
   let term = x, sum = x;
@@ -11,7 +11,7 @@ export function erf(x) {
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
-const share = (x) => 0.5 * (1 + erf(x / Math.SQRT2)); // of a normal distribution that lies below x
+const share = (x) => 0.5 * (1 + erf(x / Math.SQRT2)); // of a standard normal distribution below x
 const bent = (x) => Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3));
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 

@@ -1,22 +1,23 @@
-// A pretrained BERT from its file: how it reads a sentence, and what it would put where words are hidden.
+// A pretrained BERT loaded from its file: how it reads a sentence, and what it predicts for hidden words.
 import { linear, take, zeros } from "./tensors.js";
 import { activated, inside, mapped, norm, stack } from "./transformer.js";
 import { MASK, pieces, wordsAndMasks } from "./wordpiece.js";
 
-// Scores of every word at each state, E norm(f(W h + c)) + b, where E is the embedding.
+// The logits of all tokens for each hidden state h, E norm(f(W h + c)) + b, where E is the embedding matrix.
 export function wordLogits(p, config, states) {
   const changed = activated(config, mapped(p, "words.transform", states));
   return linear(norm(inside(p, "words.norm"), config, changed), p("stack.embedding.weight"), p("words.bias"));
 }
 
-// The file's metadata say what it is, each as JSON: `config`, `tokens` in the order of their ids, and `lowercase`.
+// The file's metadata describe the model, each entry as JSON: `config`, `tokens` in the order of their ids, and
+// `lowercase`.
 export function openBert({ metadata, parameters }) {
   const p = (name) => parameters.get(name);
   const [config, tokens, lowercase] = ["config", "tokens", "lowercase"].map((name) => JSON.parse(metadata[name]));
   const ids = new Map(tokens.map((token, id) => [token, id]));
 
-  // The words of a text, each with the places of its pieces in the row that the model reads: [CLS] pieces [SEP].
-  // From the first word on that the row has no room for, words have no place.
+  // The words of a text, each with the `places` of its pieces in the row that the model reads: [CLS] pieces [SEP]. From
+  // the first word that no longer fits into the row, words have no places.
   function layout(text) {
     const row = [ids.get("[CLS]")];
     let full = false;
@@ -30,9 +31,9 @@ export function openBert({ metadata, parameters }) {
     return { words, row: [...row, ids.get("[SEP]")] };
   }
 
-  // Hides the words of these numbers, every piece of them; a [MASK] in the text hides what its reader thinks of. Gives
-  // the words; the numbers of those that are hidden; the row's tokens; of each hidden place where it is and the scores
-  // of all tokens, [place token]; and all weights, [layer head query key].
+  // Hides every piece of the words with the indices `masks`; a [MASK] in the text hides a word that only the reader
+  // knows. Returns the words; the indices of the hidden ones; the row's tokens; for each hidden piece its place and the
+  // logits of all tokens, [place token]; and all weights, [layer head query key].
   function answer({ text, masks }) {
     const { words, row } = layout(text), hidden = words.flatMap((word, n) =>
       masks.includes(n) || word.text === MASK ? [n] : []);

@@ -1,33 +1,33 @@
-// Byte-level BPE: a text to words, words to bytes, and of neighbours the pair that was merged first in training, again
-// and again, as GPT-2 does it (Sennrich et al. 2016; Radford et al. 2019).
+// Byte-level BPE as in GPT-2: splits a text into words and words into bytes, then repeatedly merges the adjacent pair
+// that was learnt first in training (Sennrich et al. 2016; Radford et al. 2019).
 import { Heap } from "./heap.js";
 
-// A shortened word, letters, digits or other signs, each with one space before it, or spaces.
+// A contraction such as 's; letters, digits or other signs, with at most one space before them; or spaces.
 const SPLIT = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
   + "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+", "gu");
-// The same, but each digit stands alone.
+// The same, but each digit is a word of its own.
 const DIGITS = new RegExp("'(?:[sdmt]|ll|ve|re)| ?\\p{L}+|\\p{N}| ?[^\\p{White_Space}\\p{L}\\p{N}]+"
   + "|\\p{White_Space}+(?![^\\p{White_Space}\\p{N}])|\\p{White_Space}+", "gu");
 export const splitWords = (text) => text.match(SPLIT) ?? [];
 
-// The bytes in the order of their ids: those that print, then the others, which are written as the letters from 256 on.
+// The bytes in the order of their ids: the printable ones, then the others, written as the letters from 256 on.
 const prints = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
 const EVERY = Array.from({ length: 256 }, (_, byte) => byte), HIDDEN = EVERY.filter((byte) => !prints(byte));
 const BYTES = [...EVERY.filter(prints), ...HIDDEN];
 const letter = (byte) => String.fromCharCode(prints(byte) ? byte : 256 + HIDDEN.indexOf(byte));
-export const LETTERS = BYTES.map(letter); // by their ids
-export const FIRST = EVERY.map((byte) => BYTES.indexOf(byte)); // the ids of bytes
+export const LETTERS = BYTES.map(letter); // by id
+export const FIRST = EVERY.map((byte) => BYTES.indexOf(byte)); // the id of each byte
 const CODES = new Map(LETTERS.map((name, id) => [name, BYTES[id]]));
 const encoder = new TextEncoder();
 export const idsOfBytes = (text) => Array.from(encoder.encode(text), (byte) => FIRST[byte]);
 
-// What each token adds to the text, of the tokens' bytes: a character comes with the last of its bytes.
+// What each token adds to the text, given the bytes of all tokens: a character appears with the last of its bytes.
 const newReader = () => new TextDecoder("utf-8", { ignoreBOM: true });
 function decoded(some) {
   const reader = newReader();
   return some.map((bytes, n) => reader.decode(bytes, { stream: n + 1 < some.length }));
 }
-// A token that is written in those letters: bytes that are no text by their numbers.
+// The text of a token written in those letters; if its bytes are not valid UTF-8, it shows them as hex escapes.
 const bytesOf = (token) => Uint8Array.from(token, (name) => CODES.get(name));
 const whole = newReader();
 export function readable(token) {
@@ -36,7 +36,7 @@ export function readable(token) {
   return Array.from(bytes, (byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
-// What `cut` makes of each word, kept; `fresh` counts the words that were cut.
+// Caches what `cut` makes of each word; `fresh` counts the words that had to be cut.
 export function remembered(cut, most = 50_000) {
   const known = new Map();
   function ask(word) {
@@ -50,21 +50,22 @@ export function remembered(cut, most = 50_000) {
   return Object.assign(ask, { fresh: 0 });
 }
 
-const PLACES = 2 ** 22; // more than a word has bytes
+const PLACES = 2 ** 22; // more bytes than any word has
 
-// `merges`: pairs "a b" in those letters, the first learnt first. `order`: all tokens by their ids, which may lack a
-// byte: it is dropped from every text; without an order the bytes come first, then what merges make, then special
-// tokens. `digits`: whether each digit is a word of its own.
+// `merges`: pairs "a b" in those letters, in the order they were learnt. `order`: all tokens by id; a byte missing from
+// it is dropped from every text. Without an order, the bytes come first, then the merged tokens, then the special ones.
+// `digits`: whether each digit is a word of its own.
 export function bytePair(merges, special, { order, digits = false } = {}) {
   const pairs = merges.map((pair) => pair.split(" ")), made = pairs.map(([a, b]) => a + b);
-  const tokens = order ?? [...new Set([...LETTERS, ...made, ...special])]; // two pairs can make the same
+  const tokens = order ?? [...new Set([...LETTERS, ...made, ...special])]; // two pairs can make the same token
   const ids = new Map(tokens.map((name, id) => [name, id])), size = tokens.length;
   const ranks = new Map(pairs.map(([a, b], rank) => [ids.get(a) * size + ids.get(b), rank]));
   const first = EVERY.map((byte) => ids.get(letter(byte))), split = digits ? DIGITS : SPLIT;
   const makes = made.map((name) => ids.get(name)), rankOf = (a, b) => ranks.get(a * size + b);
   const isSpecial = new Set(special);
 
-  // The ids of a word. `told` gets each merge: its rank, the place of the piece that grows and of the one that goes.
+  // The ids of a word's pieces. `told` receives each merge: its rank, the place of the piece that grows and of the one
+  // that goes.
   function cut(word, told) {
     const row = Array.from(encoder.encode(word), (byte) => first[byte]).filter((id) => id !== undefined);
     const n = row.length, heap = new Heap();
@@ -89,7 +90,7 @@ export function bytePair(merges, special, { order, digits = false } = {}) {
   }
   const pieces = remembered(cut), marks = [...special].sort((a, b) => b.length - a.length); // the longest wins
   const ordinary = (text) => (text.match(split) ?? []).flatMap(pieces);
-  // `special`: whether special tokens that are written in the text are read as such, and not as ordinary text.
+  // `special`: whether special tokens written in the text are read as such rather than as ordinary text.
   function encode(text, { special: read = false } = {}) {
     if (!read || !marks.length) return ordinary(text);
     const escaped = marks.map((mark) => mark.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -97,7 +98,7 @@ export function bytePair(merges, special, { order, digits = false } = {}) {
     return parts.flatMap((part, n) => (n % 2 ? [ids.get(part)] : ordinary(part)));
   }
 
-  // A special token adds nothing.
+  // A special token adds no text.
   const written = (some) => decoded(some.map((id) => bytesOf(isSpecial.has(tokens[id]) ? "" : tokens[id])));
   const decode = (some) => written(some).join("");
   const named = (id) => (isSpecial.has(tokens[id]) ? tokens[id] : readable(tokens[id]));

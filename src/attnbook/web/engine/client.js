@@ -1,7 +1,7 @@
-// As `call`, for questions that come faster than answers: while one is answered only the newest waits. Every other
-// question gets undefined, as does one that is answered when a newer one has come.
+// Like `call`, for questions that come faster than answers: while one is being answered, only the newest one waits. Any
+// question overtaken by a newer one gets undefined, even if its own answer has arrived.
 function onlyNewest(call) {
-  let busy = false, next = null; // next: gives the question that waits its turn
+  let busy = false, next = null; // next: starts the waiting question or drops it
   return async (name, given) => {
     next?.(false);
     if (busy && !(await new Promise((turn) => (next = turn)))) return undefined;
@@ -18,16 +18,16 @@ function onlyNewest(call) {
   };
 }
 
-// A worker of the page, and questions to it. `source` is the text of its script, since a worker can't be loaded by its
-// address from a page that was opened as a file, nor from a notebook. One that died is started again by the next call.
+// Starts a worker and returns the ways to ask it. `source` is the text of its script, since a worker cannot be loaded
+// by URL from a page opened as a file, or from a notebook. If the worker dies, the next call starts a new one.
 export function start(source) {
   const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" })), waiting = new Map();
-  let worker = begin(), first, last = 0; // first: repeats the call that a worker needs before others
+  let worker = begin(), first, last = 0; // first: repeats the call that a worker needs before any other
 
   function begin() {
     const mine = new Worker(address);
     mine.onmessage = ({ data: { number, result, error } }) => {
-      const asked = waiting.get(number); // undefined, if the answer comes after an error
+      const asked = waiting.get(number); // undefined if the answer comes after an error
       waiting.delete(number);
       if (error === undefined) asked?.done(result);
       else asked?.failed(new Error(error));
@@ -42,7 +42,7 @@ export function start(source) {
     return mine;
   }
 
-  // One call of the worker: a promise of what it gives back. Buffers in `moved` are handed over, not copied.
+  // Calls the worker and returns a promise of its result. Buffers in `moved` are transferred, not copied.
   async function call(name, given, moved = []) {
     if (!worker) {
       worker = begin();
@@ -54,9 +54,9 @@ export function start(source) {
     });
   }
 
-  // The call that a worker needs before others: a new one gets it again. `make` gives its arguments.
+  // Makes the call that a worker needs before any other; a new worker gets it again. `make` returns its arguments.
   async function open(make) {
-    first = null; // a new worker would load twice
+    first = null; // or a new worker would load twice
     const told = await call(...make());
     first = () => call(...make());
     return told;

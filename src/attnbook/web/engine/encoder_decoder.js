@@ -1,5 +1,5 @@
-// A Transformer that translates: the encoder reads, the decoder writes, word by word the likeliest, and all that their
-// attentions compute is told. `tokens` has the words of source and target by their ids.
+// A Transformer that translates: the encoder reads, the decoder writes the likeliest word at each step, and everything
+// that their attention layers compute is returned. `tokens` lists the source and target words by id.
 import { linear, row } from "./tensors.js";
 import { causal, inside, stack } from "./transformer.js";
 
@@ -8,8 +8,8 @@ export function openTransformer(p, config, tokens) {
   const ids = new Map(tokens.source.map((word, id) => [word, id])), { target } = tokens;
   const matrix = p("decoder.head.weight") ?? writer("embedding.weight");
 
-  // What the decoder computes of the tokens before each word: the last row's scores choose the next. A sentence is
-  // short, so that all rows are computed again for each word; what the rows before found stays as it was.
+  // What the decoder computes from the tokens before each word: the last row's logits choose the next word. Sentences
+  // are short, so all rows are recomputed for each word; the results for earlier rows stay the same.
   function write(memory, longest) {
     for (const read = [target.indexOf("<s>")], end = target.indexOf("</s>"); ;) {
       const wrote = stack(writer, config, read, { mask: causal(), memory }), logits = linear(wrote.out, matrix);
@@ -19,8 +19,8 @@ export function openTransformer(p, config, tokens) {
     }
   }
 
-  // As a recurrent translator's, each word with its scores; and what each block's attentions computed (`looked`), row
-  // i of the decoder's when it chose the word i.
+  // Returns what a recurrent translator does, each word with its logits, and in `looked` what each block's attention
+  // layers computed; row i of the decoder's belongs to the choice of word i.
   return function translate(words, longest) {
     const { out, blocks } = stack(reader, config, words.map((word) => ids.get(word)));
     const wrote = write(out, longest);

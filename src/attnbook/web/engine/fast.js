@@ -1,9 +1,9 @@
-// A model's matrices in the memory of the compiled kernels, which multiply four numbers at a time.
+// Moves a model's matrices into the memory of the compiled kernels, which multiply four floats at a time.
 import { compiled, START } from "./plain.js";
 
-// Gives each matrix W [rows columns] of a model, tensors by their name, a function `times`: W x, in a list that the
-// next product is written into. A matrix whose rows are no multiple of four gets none. Where the browser has no SIMD,
-// the page forbids compiled code, or memory is short, none does, and `linear` multiplies without.
+// Gives each matrix W [rows columns] in `parameters`, tensors by name, a function `times` that returns W x in an array
+// that the next product overwrites. A matrix whose row length is not a multiple of four gets none. If the browser has
+// no SIMD, the page forbids compiled code, or memory is short, no matrix gets one and `linear` multiplies without it.
 export function speedUp(parameters, module) {
   const matrices = [...parameters.values()].filter(({ shape }) => shape.length === 2 && shape[1] % 4 === 0);
   const widest = Math.max(0, ...matrices.flatMap(({ shape }) => shape));
@@ -21,7 +21,7 @@ export function speedUp(parameters, module) {
     matrix.data.set(data);
     matrix.times = (given) => {
       x.set(given);
-      kernel.scores(vector, at, rows, columns, 1, product); // of x and each row of W the dot product
+      kernel.scores(vector, at, rows, columns, 1, product); // the dot product of x with each row of W
       return out;
     };
     return at + 4 * data.length;

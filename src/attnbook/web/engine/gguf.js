@@ -1,17 +1,17 @@
-// Reads the head of a GGUF file, llama.cpp's format: facts by their names, of each tensor its type, shape and place in
-// the file. The numbers behind the head stay as they are.
+// Reads the header of a GGUF file, llama.cpp's format: its facts by name, and the type, shape and place in the file of
+// each tensor. The tensor data after the header are left as they are.
 
-// Number types by their codes: how a DataView reads one, and its bytes.
+// Number types by code: the DataView method that reads one, and its size in bytes.
 const NUMBERS = {
   0: ["getUint8", 1], 1: ["getInt8", 1], 2: ["getUint16", 2], 3: ["getInt16", 2], 4: ["getUint32", 4],
   5: ["getInt32", 4], 6: ["getFloat32", 4], 10: ["getBigUint64", 8], 11: ["getBigInt64", 8], 12: ["getFloat64", 8],
 };
 const MARK = 0x46554747; // "GGUF"
 const TRUTH = 7, TEXT = 8, LIST = 9;
-// The types of tensors that the engine multiplies: numbers of a block, and its bytes.
+// The tensor types that the engine multiplies, by code: name, entries in a block, and bytes in a block.
 const TYPES = { 0: ["F32", 1, 4], 3: ["Q4_1", 32, 20], 8: ["Q8_0", 32, 34] };
 
-// Takes one thing after another from the bytes of a file.
+// Reads one item after another from the bytes of a file.
 function reader(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), words = new TextDecoder();
   let at = 0;
@@ -40,7 +40,7 @@ function reader(bytes) {
   return { number, text, value, get at() { return at; } };
 }
 
-// The first bytes of a file, as many as its head has, to { facts, tensors }.
+// Reads the first bytes of a file, at least its whole header, into { facts, tensors }.
 export function readHead(bytes) {
   const file = reader(bytes), mark = file.number(4), version = file.number(4);
   if (mark !== MARK || version < 2 || version > 3) throw new Error("no GGUF file of version 2 or 3");
@@ -52,7 +52,7 @@ export function readHead(bytes) {
   const all = [];
   for (let n = 0; n < count; n++) {
     const name = file.text(), shape = [];
-    for (let left = file.number(4); left > 0; left--) shape.unshift(file.number(10)); // the innermost is told first
+    for (let left = file.number(4); left > 0; left--) shape.unshift(file.number(10)); // the innermost size comes first
     const code = file.number(4), offset = file.number(10);
     if (!TYPES[code]) throw new Error(`${name} has type ${code}, not one of F32, Q4_1, Q8_0`);
     const [type, size, width] = TYPES[code], numbers = shape.reduce((a, b) => a * b, 1);

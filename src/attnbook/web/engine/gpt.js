@@ -1,40 +1,41 @@
-// A GPT from its file: how it reads a text, and what it would write next.
+// A GPT loaded from its file: how it reads a text, and what it predicts next.
 import { bytePair } from "./bytepair.js";
 import { linear, zeros } from "./tensors.js";
 import { causal, inside, kept, stack } from "./transformer.js";
 
-// How many tokens two rows begin with together.
+// The number of leading tokens that two rows share.
 function shared(row, other) {
   const end = row.findIndex((id, n) => id !== other[n]);
   return end < 0 ? row.length : end;
 }
 
-// Where the window of the first n tokens begins, of which at most `most` are read at once: when they are full, the
-// first half goes, and the others are read anew.
+// Where the window for the first n tokens begins, of which at most `most` are read at once: when the window is full,
+// its first half is dropped and the rest is read again.
 export function windowStart(n, most) {
   const half = Math.max(1, Math.floor(most / 2));
   return half * Math.max(0, Math.ceil((n - most) / half));
 }
 
-// The length of each vector [token d].
+// The Euclidean norm of each vector in [token d].
 function lengths({ data, shape: [n, d] }) {
   return Array.from({ length: n }, (_, i) => Math.hypot(...data.subarray(i * d, (i + 1) * d)));
 }
 
-// The file's metadata say what it is, each as JSON: `config`, `merges`, and `special`, the first of which ends a text.
+// The file's metadata describe the model, each entry as JSON: `config`, `merges`, and `special`, the first of which
+// ends a text.
 export function openGpt({ metadata, parameters }) {
   const p = (name) => parameters.get(name);
   const [config, merges, special] = ["config", "merges", "special"].map((name) => JSON.parse(metadata[name]));
   const words = bytePair(merges, special), end = words.tokens.indexOf(special[0]);
   const matrix = p("head.weight") ?? p("stack.embedding.weight");
-  let row = [], past; // the last window that was read, and what each layer has kept of it
+  let row = [], past; // the window read last, and what each attention layer kept of it
 
-  // Reads a text and the tokens behind it; if both are empty, the token that ends a text. What the window has in common
-  // with the last one is not read again. If the reader has a row that is `known`, the first `same` places are; new ones
-  // are answered as far as one window reaches, and `rest` tokens are left for the next question. From the place `from`
-  // on the answer has the scores of the next token [place token], all weights [layer head place key], the first key of
-  // which is the token `start`, and the lengths [layer place 3] of the state that a layer gets, of what its attention
-  // adds, and of what its network adds. The first `prompt` tokens stand in the text.
+  // Reads a text and the tokens `written` after it, or the token that ends a text if both are empty. The prefix that
+  // the window shares with the last one is not read again. The first `same` tokens agree with the row `known` to the
+  // page; from there on, the answer covers the tokens that fit into one window and leaves `rest` for the next question.
+  // From place `from` on, it has the logits of the next token [place token], all weights [layer head place key], whose
+  // first key is the token `start`, and the lengths [layer place 3] of a block's input, of what its attention adds, and
+  // of what its feed-forward network adds. The first `prompt` tokens are those of the text.
   function answer({ text, written, known = [] }) {
     const prompt = text || written.length ? words.encode(text) : [end], whole = [...prompt, ...written];
     const same = Math.min(shared(known, whole), whole.length - 1), start = windowStart(same + 1, config.max_len);

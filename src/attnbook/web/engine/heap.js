@@ -1,4 +1,4 @@
-// Numbers, of which the least is taken first.
+// A min-heap of numbers: `pop` takes the least.
 export class Heap {
   #all = [];
 

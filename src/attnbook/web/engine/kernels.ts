@@ -1,18 +1,18 @@
-// Where a language model's time goes: products of a matrix in blocks of few bits with a vector, in WebAssembly with
-// 128-bit SIMD (AssemblyScript: TypeScript with numbers of known size; a v128 holds 8 numbers of 16 bits or 4 of 32).
-// Arguments are places in memory, in bytes, and counts. `plain.js` has the same functions in JavaScript.
+// Where a language model spends its time: products of quantised matrices with vectors, in WebAssembly with 128-bit SIMD
+// (AssemblyScript: TypeScript with sized number types; a v128 holds 8 numbers of 16 bits or 4 of 32). Arguments are
+// byte addresses and counts. `plain.js` has the same functions in JavaScript.
 //
-// A block stores 32 numbers of a row. Q8_0: a scale d, and q_0 .. q_31 of 8 bits, signed; a number is d q. Q4_1: a
-// scale d, an offset m, and 16 bytes, of which byte j has q_j in its lower half and q_(j+16) in its upper one; a number
-// is d q + m. d and m have 16 bits. No block is ever unpacked to floats: of each, sum_j q_j x_j is computed in whole
-// numbers, with x rounded to 16 bits, and only this sum is multiplied by d.
+// A block stores 32 entries of a row. Q8_0: a scale d, and signed 8-bit integers q_0 .. q_31; an entry is d q. Q4_1: a
+// scale d, an offset m, and 16 bytes, of which byte j holds q_j in its lower half and q_(j+16) in its upper one; an
+// entry is d q + m. d and m are 16-bit floats. No block is ever unpacked to floats: the products q_j x_j are computed
+// in integers, with x rounded to 16 bits, and only their sum is multiplied by d.
 
-const SIZE = 32; // numbers of a block
+const SIZE = 32; // entries of a block
 const Q4_1 = 20, Q8_0 = 34; // bytes of a block
-const PACKED = 84; // bytes of 32 numbers of a vector, packed
+const PACKED = 84; // bytes of 32 packed entries of a vector
 
-// The 16-bit floats at a place and behind it, in 32 bits. Bits of exponent and fraction move to their places; the
-// exponent, which counts from -15 there and from -127 here, is mended by a factor of 2^112.
+// Converts the two 16-bit floats at `at` to 32 bits. The bits of exponent and fraction move to their places; the
+// exponent, whose bias is 15 there and 127 here, is corrected by a factor of 2^112.
 @inline
 function halves(at: usize): v128 {
   const bits = i32x4.shl(i32x4.extend_low_i16x8_s(v128.load32_zero(at)), 13);
@@ -22,7 +22,7 @@ function halves(at: usize): v128 {
 function total(x: v128): f32 {
   return f32x4.extract_lane(x, 0) + f32x4.extract_lane(x, 1) + (f32x4.extract_lane(x, 2) + f32x4.extract_lane(x, 3));
 }
-// Of 8 floats every other one.
+// Every other one of 8 floats.
 @inline
 function evens(at: usize): v128 {
   return v128.shuffle<f32>(v128.load(at), v128.load(at, 16), 0, 2, 4, 6);
@@ -38,8 +38,8 @@ function largest(a: v128): f32 {
     max(f32x4.extract_lane(a, 2), f32x4.extract_lane(a, 3)));
 }
 
-// Packs 8 of 16 numbers, every other one: in 16 bits to `to`, their scale, the largest to 32767, to `scale`. Gives the
-// sum of what they stand for.
+// Packs 8 of 16 floats, every other one: as 16-bit integers at `to`, and their scale, the largest magnitude / 32767,
+// at `scale`. Returns the sum of the values they stand for.
 @inline
 function eight(a: v128, b: v128, to: usize, scale: usize): f32 {
   const high = largest(f32x4.max(f32x4.abs(a), f32x4.abs(b))), by = f32x4.splat(high > 0 ? <f32>32767 / high : 0);
@@ -50,9 +50,9 @@ function eight(a: v128, b: v128, to: usize, scale: usize): f32 {
   return total(f32x4.convert_i32x4_s(i32x4.add(p, q))) * (high / 32767);
 }
 
-// Packs a vector of n numbers for the products below: of each 32 the numbers in 16 bits, a scale for each 8 of them,
-// and the sum of what they stand for. The order is x_0 x_2 .. x_14, x_1 x_3 .. x_15, x_16 x_18 .. and x_17 x_19 ..: two
-// bytes of a block that are read as one number of 16 bits come apart without being moved.
+// Packs a vector of n floats for the products below: for each 32, the 16-bit integers, a scale for each 8 of them, and
+// the sum of the values they stand for. The order is x_0 x_2 .. x_14, x_1 x_3 .. x_15, x_16 x_18 .. and x_17 x_19 ..,
+// so two bytes of a block that are read as one 16-bit number can be separated without a shuffle.
 export function pack(x: usize, n: i32, to: usize): void {
   for (let end = x + (<usize>n << 2); x < end; to += PACKED) {
     let sum: f32 = 0;
@@ -64,25 +64,25 @@ export function pack(x: usize, n: i32, to: usize): void {
   }
 }
 
-// Of 8 numbers sum_j q_j x_j, spread over four sums.
+// sum_j q_j x_j over 8 entries, as four partial sums.
 @inline
 function part(q: v128, x: usize, scale: usize): v128 {
   return f32x4.mul(f32x4.convert_i32x4_s(i32x4.dot_i16x8_s(q, v128.load(x))), v128.load32_splat(scale));
 }
-// The same of a block: q in four vectors, x as it was packed.
+// The same for a block: q in four vectors, x as it was packed.
 @inline
 function whole(a: v128, b: v128, c: v128, d: v128, x: usize): v128 {
   return f32x4.add(f32x4.add(part(a, x, x + 64), part(b, x + 16, x + 68)),
     f32x4.add(part(c, x + 32, x + 72), part(d, x + 48, x + 76)));
 }
 
-// out = W x, with W [rows n] in blocks from `w` on, x packed.
+// out = W x, with the blocks of W [rows n] from address `w` on, and x packed.
 export function productQ4_1(w: usize, rows: i32, n: i32, x: usize, out: usize): void {
   const end = x + <usize>(n / SIZE) * PACKED, low = i16x8.splat(15);
   for (let row = 0; row < rows; row++, out += 4) {
     let sum = f32x4.splat(0), offsets = f32x4.splat(0);
     for (let at = x; at < end; at += PACKED, w += Q4_1) {
-      const q = v128.load(w, 4); // eight pairs of bytes, and of each pair four numbers
+      const q = v128.load(w, 4); // eight pairs of bytes, each with four 4-bit numbers
       const dot = whole(v128.and(q, low), v128.and(i16x8.shr_u(q, 8), low), v128.and(i16x8.shr_u(q, 4), low),
         i16x8.shr_u(q, 12), at);
       const both = halves(w); // d and m
@@ -106,7 +106,7 @@ export function productQ8_0(w: usize, rows: i32, n: i32, x: usize, out: usize): 
   }
 }
 
-// Scores of `count` keys, q . k times a factor; keys of `size` floats lie one behind the other.
+// The scores of `count` keys, q . k times `factor`; keys of `size` floats are stored one after another.
 export function scores(q: usize, keys: usize, count: i32, size: i32, factor: f32, out: usize): void {
   const bytes = <usize>size << 2;
   for (let i = 0; i < count; i++, keys += bytes, out += 4) {
@@ -117,7 +117,7 @@ export function scores(q: usize, keys: usize, count: i32, size: i32, factor: f32
     store<f32>(out, total(sum) * factor);
   }
 }
-// The mean of `count` values: sum_i weight_i value_i.
+// The weighted mean of `count` values: sum_i weight_i value_i.
 export function mean(weights: usize, values: usize, count: i32, size: i32, out: usize): void {
   const bytes = <usize>size << 2;
   for (let at: usize = 0; at < bytes; at += 16) {

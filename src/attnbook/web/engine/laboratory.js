@@ -1,4 +1,4 @@
-// The laboratory's worker. A run goes on only while it is asked for more, so that it stops when the page does.
+// The laboratory's worker. A run continues only while the page asks for more, so it stops when the page does.
 import { begin } from "./lesson.js";
 import { serve } from "./serve.js";
 

@@ -1,17 +1,18 @@
-// A language model off the page's own thread: its GGUF file comes in parts, and a text is read in slices of a few
-// tokens, so that it stops when the page asks for no more.
+// A language model in a worker: its GGUF file arrives in parts, and a text is read in slices of a few tokens, so
+// reading stops when the page asks for no more.
 import KERNELS from "./kernels.ts" with { type: "binary" };
 import { openFile } from "./llama.js";
 import { inOrder } from "./sampling.js";
 import { serve } from "./serve.js";
 
-const PATIENCE = 60; // milliseconds of a slice
+const PATIENCE = 60; // milliseconds per slice
 let file;
 
 serve({
-  // The file's first part, which holds its head, and the bytes of the whole file. A part goes back, to be filled anew.
+  // Opens the file from its first part, which holds the header, and its size in bytes. A part is sent back to be
+  // refilled.
   begin({ part, total, room }) {
-    file = null; // its memory is given back first
+    file = null; // frees its memory first
     try {
       file = openFile(part, total, KERNELS, room);
     } catch (error) {
@@ -26,7 +27,7 @@ serve({
     return { part };
   },
   encode: ({ text, special }) => file.words.encode(text, { special }),
-  // Scores are put in order here, since sorting would stall the page.
+  // Logits are sorted here, since sorting would stall the page.
   read(given) {
     const { logits, ...told } = file.model.read({ patience: PATIENCE, ...given });
     return logits ? { ...told, ...inOrder(logits) } : told;

@@ -1,5 +1,5 @@
-// One run of the laboratory: a decoder, its task, and its training. `settings` are what the reader chose, under the
-// names of a TransformerConfig where it has them, and the `text` or `table` of a task that needs one.
+// One run of the laboratory: a decoder, its task and its training. `settings` are the reader's choices, named as in
+// TransformerConfig where it has them, and the `text` or `table` of a task that needs one.
 import { clip, OPTIMIZERS, rate } from "./optimizers.js";
 import { generator, hash } from "./random.js";
 import { configured, sizes } from "./sizes.js";
@@ -10,7 +10,7 @@ import { causal } from "./transformer.js";
 
 const TESTED = 64, EVERY = 25; // held-out rows, steps between two tests
 
-// Rows of one batch as a model reads them: all but the last token of each, filled up to one length, and targets.
+// The rows of a batch as the model reads them, each without its last token and padded to one length, and their targets.
 function packed(rows) {
   const n = Math.max(...rows.map(({ ids }) => ids.length)) - 1, read = [], targets = [];
   for (const { ids, from } of rows) {
@@ -22,7 +22,7 @@ function packed(rows) {
   return { read, targets };
 }
 
-// How much of the outputs of the rows `tested` these rows have: the share of tokens, and of whole outputs.
+// How much of the outputs of `tested` these rows match: the share of tokens, and of whole outputs.
 function compared(rows, tested) {
   let tokens = 0, exact = 0, count = 0;
   rows.forEach((ids, r) => {
@@ -53,7 +53,7 @@ class Lesson {
     this.step = 0;
   }
 
-  // Logits and blocks of rows that are read one behind the other.
+  // The logits and blocks for `batch` rows, concatenated in `read`.
   forward(read, batch) {
     return nextLogits((name) => this.parameters.get(name), this.config, read, { mask: this.mask, batch });
   }
@@ -68,8 +68,8 @@ class Lesson {
     return loss;
   }
 
-  // Writes into copies of rows, all at once, the likeliest token at each place of an output: the model reads what it
-  // has written, and nothing that comes after.
+  // Writes the likeliest token at each place of the outputs into copies of the rows, all rows at once: the model reads
+  // what it has written so far, and nothing after it.
   written(rows) {
     const size = this.task.tokens.length, out = rows.map(({ ids }) => [...ids]);
     const end = Math.max(...rows.map(({ to }) => to));
@@ -85,14 +85,14 @@ class Lesson {
     return out;
   }
 
-  // On held-out rows: the loss, the share of rows whose whole output is right, and of tokens.
+  // Tests on held-out rows: the loss, and the shares of whole outputs and of tokens that are right.
   test() {
     const { step } = this, { read, targets } = packed(this.tested);
     if (this.task.running) return { step, ...this.testText(read, targets) };
     const loss = pass(() => crossEntropy(this.forward(read, TESTED).logits, targets).data[0]);
     return { step, loss, ...compared(this.written(this.tested), this.tested) };
   }
-  // Each token of a text is guessed after the true ones before it.
+  // Each token of a text is predicted from the true ones before it.
   testText(read, targets) {
     const size = this.task.tokens.length;
     let right = 0, loss;
@@ -104,7 +104,8 @@ class Lesson {
     return { loss, tokens: right / targets.length, exact: null };
   }
 
-  // So many steps, or as many as fit into some milliseconds, one at least: their losses, and the tests that fell due.
+  // Trains for `steps` steps, or as many as fit into `ms` milliseconds, at least one; returns their losses and the
+  // tests due.
   train({ steps = Infinity, ms = Infinity }) {
     const start = performance.now(), losses = [], tests = this.step ? [] : [this.test()];
     do {
@@ -114,7 +115,7 @@ class Lesson {
     return { step: this.step, losses, tests };
   }
 
-  // What the model answers to a text of the reader, and all weights on the way: [layer head query key].
+  // The model's answer to a text typed by the reader, with all its attention weights: [layer head query key].
   look({ text }) {
     const { task, config } = this, asked = task.ask(text);
     if (asked.error) return asked;

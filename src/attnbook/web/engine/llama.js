@@ -1,10 +1,10 @@
-// A model of the Llama family, computed from the blocks of its GGUF file as they are: it reads a text token by token,
-// keeps of each layer keys and values, and says what it would write next (Touvron et al. 2023; SmolLM2 is one).
+// A model of the Llama family, computed directly from the quantised blocks of its GGUF file: it reads a text token by
+// token, keeps each layer's keys and values, and predicts the next token (Touvron et al. 2023; SmolLM2 is one).
 import { bytePair } from "./bytepair.js";
 import { readHead } from "./gguf.js";
 import { BLOCK, kernels, START, UNPACK } from "./plain.js";
 
-const SIZE = 32, PACKED = 4; // numbers of a block; bytes that a number of a packed vector takes at most
+const SIZE = 32, PACKED = 4; // entries of a block; the most bytes that an entry of a packed vector takes
 
 function sizesOf(facts, room) {
   const kind = facts["general.architecture"], fact = (name) => facts[`${kind}.${name}`];
@@ -18,7 +18,8 @@ function sizesOf(facts, room) {
   };
 }
 
-// Memory for the file, and behind it for vectors, for keys and values [layer kv_head token size], and for scores.
+// The layout of the memory: the file, then vectors, attention scores, keys and values [layer kv_head token size], and
+// logits.
 function layOut({ d, ff, heads, shared, size, layers, room }, total, vocab) {
   let end = START + total;
   const floats = (count) => {
@@ -46,7 +47,7 @@ function norm(x, weight, eps, out) {
 function add(x, y) {
   for (let n = 0; n < x.length; n++) x[n] += y[n];
 }
-// Pairs side by side are turned, each by its own angle.
+// Rotates each pair of adjacent entries by its own angle.
 function turn(x, turns) {
   for (let n = 0; n < x.length; n += 2) {
     const pair = n % turns.length, cos = turns[pair], sin = turns[pair + 1], a = x[n], b = x[n + 1];
@@ -65,7 +66,7 @@ function gated(gate, up) {
   for (let n = 0; n < gate.length; n++) gate[n] *= up[n] / (1 + Math.exp(-gate[n]));
 }
 
-// The model's matrices and gains by their parts, each at its place in memory. Shapes must be what `sizes` say.
+// The model's matrices and gains by part, each with its place in memory. Shapes must match `sizes`.
 function partsOf({ d, ff, heads, shared, size, layers }, tensors) {
   const part = (name, ...shape) => {
     const found = tensors.get(`${name}.weight`);
@@ -90,7 +91,7 @@ function partsOf({ d, ff, heads, shared, size, layers }, tensors) {
 }
 
 export class Llama {
-  // What readHead says of a file of `total` bytes, and the compiled kernels; `room`: tokens that are kept.
+  // Takes readHead's result for a file of `total` bytes, and the compiled kernels; `room`: the number of tokens kept.
   constructor({ facts, tensors }, total, module, room = 1024) {
     this.sizes = sizesOf(facts, room);
     this.parts = partsOf(this.sizes, tensors);
@@ -101,20 +102,20 @@ export class Llama {
     const views = { x: d, h: d, q: heads * size, k: shared * size, v: shared * size, gate: ff, up: ff };
     for (const [name, count] of Object.entries(views)) this[name] = this.floats(this.at[name], count);
     this.row = []; // the ids whose keys and values are kept
-    this.reading = null; // what is read, and the weights that were found of it
+    this.reading = null; // what is being read, and the weights found so far
   }
 
   floats(at, count) {
     return new Float32Array(this.kernel.buffer, at, count);
   }
-  // A part of the file, from its byte `at` on.
+  // Stores a part of the file that begins at byte `at`.
   put(at, part) {
     this.memory.set(part, START + at);
   }
   pack(at, count) {
     this.kernel.pack(at, count, this.at.packed);
   }
-  // A matrix times the vector that was packed.
+  // Multiplies a matrix by the packed vector.
   product({ type, at, rows, columns }, out) {
     this.kernel[`product${type}`](at, rows, columns, this.at.packed, out);
   }
@@ -130,7 +131,7 @@ export class Llama {
     }
   }
 
-  // Each head looks at all tokens up to this one; neighbouring heads share keys and values. `seen` gets [head key].
+  // Each head attends to all tokens up to this one; neighbouring heads share keys and values. `seen` gets [head key].
   attend(layer, place, seen) {
     const { sizes: { heads, shared, size, room }, at, kernel } = this, count = place + 1;
     const start = (n) => 4 * (layer * shared + n) * room * size, weights = this.floats(at.scores, count);
@@ -148,7 +149,7 @@ export class Llama {
     }
   }
 
-  // One token through all blocks; `seen` has of each layer that is asked for a list, which gets [head key].
+  // Passes one token through all blocks; `seen` maps each layer asked for to a list that receives [head key].
   step(id, place, seen) {
     const { sizes: { d, ff, heads, size, base }, at } = this;
     const turns = Float64Array.from({ length: size }, (_, n) => {
@@ -175,22 +176,22 @@ export class Llama {
     this.row = [...this.row.slice(0, place), id];
   }
 
-  // Scores of all tokens after the last one that was read.
+  // The logits of the token after the last one read.
   next() {
     this.normed(this.parts.final);
     this.product(this.parts.head, this.at.logits);
     return this.floats(this.at.logits, this.parts.vocab).slice();
   }
 
-  // Where to begin with ids: what they have in common with the row is not read again, unless weights are asked for.
+  // Where to start reading ids: a prefix shared with `row` is not read again, unless weights are asked for.
   begin(ids, layers) {
     const end = ids.findIndex((id, n) => id !== this.row[n]), same = end < 0 ? ids.length : end;
     const place = layers.length ? 0 : Math.min(same, ids.length - 1);
     return { place, seen: new Map(layers.map((layer) => [layer, []])) };
   }
 
-  // Begins to read ids, or goes on with it, for about `patience` milliseconds: { done, read }, and when it is done the
-  // scores of the next token, and of each of `layers` its weights: a list of tokens, each [head key].
+  // Starts or continues reading ids for about `patience` milliseconds. Returns { done, read } and, when done, the
+  // logits of the next token and the weights of each of `layers`: a list over tokens, each [head key].
   read({ ids, layers = [], patience = Infinity }) {
     const { room, layers: most } = this.sizes, stop = performance.now() + patience;
     if (!ids.length || ids.length > room) throw new Error(`a text must have 1 to ${room} tokens, not ${ids.length}`);
@@ -222,7 +223,7 @@ export function wordsOf(facts) {
   return bytePair(fact("merges"), special, { order: tokens, digits: fact("pre") === "smollm" });
 }
 
-// A model from the first part of its file, which must hold the head, and that part put into its place.
+// Opens a model from the first part of its file, which must hold the whole header, and stores that part.
 export function openFile(part, total, module, room) {
   const head = readHead(part), model = new Llama(head, total, module, room);
   model.put(0, part);

@@ -1,14 +1,13 @@
-// Learns pieces of texts: the pair of neighbours that stands there most often becomes one piece, again and again
-// (Sennrich et al. 2016), as `attnbook.text.tokenizers.merging` does it. Between equally frequent pairs, the one with
-// the smaller ids. No DOM.
+// Learns the pieces of a text: the most frequent adjacent pair becomes one piece, again and again (Sennrich et al.
+// 2016), as in `attnbook.text.tokenizers.merging`. Ties go to the pair with the smaller ids. No DOM.
 import { Heap } from "./heap.js";
 import { LETTERS, idsOfBytes, splitWords } from "./bytepair.js";
 
-const IDS = 4096, MOST = 2 ** 22; // more than there are pieces, and places
+const IDS = 4096, MOST = 2 ** 22; // exceed the numbers of pieces and of places
 export const LIMIT = 1000; // merges
 
 export class Merging {
-  // `apart`: nothing is merged across two words.
+  // `apart`: whether merges stay within words.
   constructor(text, apart, least = 2) {
     this.words = apart ? splitWords(text) : text ? [text] : [];
     this.tokens = [...LETTERS];
@@ -17,12 +16,12 @@ export class Merging {
     this.least = least;
     this.heap = new Heap();
     this.counts = new Map(); // of pairs
-    this.where = new Map(); // the places of their first pieces, and places where they once were
+    this.where = new Map(); // the places of their first pieces, now or once
     this.lay();
   }
 
-  // The bytes of all distinct words one after another: of each place its piece, its neighbours, and how often it
-  // stands in the text.
+  // Lays out the bytes of all distinct words one after another: for each place its piece, its neighbours, and how often
+  // its word occurs in the text.
   lay() {
     const often = new Map();
     for (const word of this.words) often.set(word, (often.get(word) ?? 0) + 1);
@@ -48,7 +47,7 @@ export class Merging {
     this.order();
   }
 
-  // A pair stands `n` times more, once at a place `at`; or less often.
+  // Adds `n`, perhaps negative, to a pair's count; notes a place `at` of the pair.
   count(a, b, n, at = -1) {
     const pair = a * IDS + b;
     this.counts.set(pair, (this.counts.get(pair) ?? 0) + n);
@@ -66,12 +65,12 @@ export class Merging {
     this.changed.clear();
   }
 
-  // The next merge is made; false, if no pair stands there often enough.
+  // Makes the next merge; returns false if no pair is frequent enough or LIMIT is reached.
   step() {
     const { heap, counts } = this;
     while (heap.size && this.learnt.length < LIMIT) {
       const best = heap.pop(), pair = best % (IDS * IDS), n = MOST - (best - pair) / (IDS * IDS);
-      if (n !== counts.get(pair)) continue; // counted again since
+      if (n !== counts.get(pair)) continue; // recounted since
       if (n < this.least) break;
       this.join(pair, n);
       return true;
@@ -81,7 +80,7 @@ export class Merging {
   join(pair, n) {
     const { row, after, before, often } = this, b = pair % IDS, a = (pair - b) / IDS;
     const name = this.tokens[a] + this.tokens[b];
-    if (!this.ids.has(name)) this.ids.set(name, this.tokens.push(name) - 1); // two pairs can make the same
+    if (!this.ids.has(name)) this.ids.set(name, this.tokens.push(name) - 1); // two pairs can make the same piece
     const made = this.ids.get(name), places = this.where.get(pair).sort((i, j) => i - j);
     this.where.delete(pair);
     for (const i of places) {
@@ -114,7 +113,7 @@ export class Merging {
     });
   }
 
-  // The pieces of the first words, `most` of them at most.
+  // The pieces of the first words, at most `most` pieces in all.
   begin(most) {
     const shown = [];
     let left = most;

@@ -1,16 +1,16 @@
-// How the laboratory moves parameters against their gradients: the rate of a step, clipping, and four optimizers. Each
-// takes parameters by their names and gives a function of the rate lr, which moves them and sets their gradients to
-// zero. w is a number of the model, g its gradient, W and G a matrix and its gradient.
+// How the laboratory updates parameters: the learning-rate schedule, gradient clipping, and four optimizers. Each
+// optimizer takes parameters by name and returns a function of the learning rate lr that updates them and zeroes their
+// gradients. w is one entry of a parameter, g its gradient, W and G a matrix and its gradient.
 
-// The learning rate's share in a step 0, 1, ..: it rises in a straight line over `warmup` steps; then it falls to zero
-// along half a cosine or a straight line, until step `decay_steps` (0: until the last), or stays as it is.
+// The factor of the learning rate at step 0, 1, ..: it rises linearly over `warmup` steps; then it falls to zero along
+// half a cosine or a straight line until step `decay_steps` (0: until the last), or stays constant.
 export function rate(step, { schedule, warmup, decay_steps, steps }) {
   if (step < warmup) return (step + 1) / (warmup + 1);
   const done = Math.min(1, (step - warmup) / Math.max(1, (decay_steps || steps) - warmup));
   return { cosine: (1 + Math.cos(Math.PI * done)) / 2, linear: 1 - done, constant: 1 }[schedule];
 }
 
-// Scales all gradients so that together they are at most so long; gives how long they were.
+// Scales all gradients so that their joint norm is at most `longest`; returns the norm before scaling.
 export function clip(parameters, longest) {
   let square = 0;
   for (const { grad } of parameters) for (let n = 0; n < grad.length; n++) square += grad[n] ** 2;
@@ -20,8 +20,8 @@ export function clip(parameters, longest) {
 }
 
 // m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = (1 - lr decay) w - lr m' / (sqrt(v') + eps),
-// with m' = m / (1 - b1^t), v' = v / (1 - b2^t) in step t = 1, 2, .. (Loshchilov and Hutter 2019, AdamW). Where the
-// decay is `inside`, g + decay w stands for g, and no more is taken away: Adam with an L2 penalty.
+// with m' = m / (1 - b1^t), v' = v / (1 - b2^t) in step t = 1, 2, .. (Loshchilov and Hutter 2019, AdamW). If the
+// decay is `inside`, g + decay w replaces g, and w itself is not decayed: Adam with an L2 penalty.
 export function adamW(named, { betas: [b1, b2] = [0.9, 0.999], eps = 1e-8, decay = 0.01, inside = false } = {}) {
   const parameters = [...named.values()], [early, late] = inside ? [decay, 0] : [0, decay];
   const moments = parameters.map(({ data }) => [new Float32Array(data.length), new Float32Array(data.length)]);
@@ -52,7 +52,7 @@ export function sgd(named, { momentum = 0.9 } = {}) {
 }
 
 // M = momentum M + (1 - momentum) G,  W = (1 - lr decay) W - lr 0.2 sqrt(max(a, b)) U V^T, for each matrix [a b] of the
-// blocks, where U S V^T = (1 - momentum) G + momentum M; AdamW moves all else (Jordan et al. 2024; Liu et al. 2025).
+// blocks, where U S V^T = (1 - momentum) G + momentum M; AdamW updates all else (Jordan et al. 2024; Liu et al. 2025).
 export function muon(named, { momentum = 0.95, decay = 0.01 } = {}) {
   const mine = ([name, { shape }]) => name.includes(".blocks.") && shape.length === 2, all = [...named];
   const matrices = all.filter(mine).map(([, x]) => x);
@@ -73,7 +73,7 @@ export function muon(named, { momentum = 0.95, decay = 0.01 } = {}) {
   };
 }
 
-// Nearly U V^T of a matrix U S V^T [a b]: five steps of Newton and Schulz, X = x X + (y A + z A A) X with A = X X^T.
+// Approximates U V^T of a matrix U S V^T [a b] by five Newton-Schulz steps, X = x X + (y A + z A A) X with A = X X^T.
 function evened(matrix, a, b) {
   const [x, y, z] = [3.4445, -4.775, 2.0315], wide = a <= b, [n, m] = wide ? [a, b] : [b, a];
   let square = 0;

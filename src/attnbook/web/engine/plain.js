@@ -1,14 +1,14 @@
-// What kernels.ts computes, in JavaScript, for browsers without SIMD; and the memory that both work in.
-const SIZE = 32, Q4_1 = 20, Q8_0 = 34; // numbers of a block, bytes of a block of each type
-export const START = 2 ** 16; // below it the compiled kernels may keep constants of theirs
+// The kernels of kernels.ts in JavaScript, for browsers without SIMD, and the memory that either kind works in.
+const SIZE = 32, Q4_1 = 20, Q8_0 = 34; // entries of a block; bytes of a block of each type
+export const START = 2 ** 16; // the compiled kernels may keep their constants below it
 
-// A float of 16 bits: sign, 5 bits of exponent, 10 of fraction.
+// Decodes a 16-bit float: sign, 5 bits of exponent, 10 bits of fraction.
 export function half(bits) {
   const exponent = (bits >> 10) & 31, fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
   return sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
 }
 
-// The numbers of a block at a place of the bytes, into `out` from place `to` on.
+// Unpacks the block that begins at byte `at` into `out`, from index `to` on.
 export const UNPACK = {
   Q4_1(bytes, at, out, to) {
     const d = half(bytes[at] | (bytes[at + 1] << 8)), m = half(bytes[at + 2] | (bytes[at + 3] << 8));
@@ -30,7 +30,7 @@ export function plain(size) {
   const table = Float32Array.from({ length: 2 ** 16 }, (_, bits) => half(bits));
   const scale = (at) => table[bytes[at] | (bytes[at + 1] << 8)];
 
-  // Here a vector stays as it is.
+  // Here a vector is only copied.
   const pack = (x, n, to) => floats.copyWithin(to / 4, x / 4, x / 4 + n);
 
   function productQ4_1(w, rows, n, x, out) {
@@ -77,12 +77,12 @@ export function plain(size) {
   return { buffer, pack, productQ4_1, productQ8_0, scores, mean };
 }
 
-// The kernels of the WebAssembly `module` with a memory of that many bytes.
+// The kernels of the WebAssembly `module`, with a memory of at least `size` bytes.
 export function compiled(module, size) {
   const memory = new WebAssembly.Memory({ initial: Math.ceil(size / 2 ** 16) });
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module), { env: { memory } });
   return { ...exports, buffer: memory.buffer };
 }
-// The same, or where the browser has no SIMD those in JavaScript.
+// The same, or the kernels in JavaScript if the browser has no SIMD.
 export const kernels = (module, size) =>
   (module && globalThis.WebAssembly?.validate(module) ? compiled(module, size) : plain(Math.ceil(size / 8) * 8));

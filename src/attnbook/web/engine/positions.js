@@ -1,8 +1,9 @@
-// What positions change: the embeddings (sinusoidal, learned), queries and keys (rotary), or the scores (alibi).
+// What position encodings change: the embeddings (sinusoidal, learned), queries and keys (rotary), or the scores
+// (alibi).
 import { gradient, made } from "./tape.js";
 import { add, take, zeros } from "./tensors.js";
 
-// The vectors of positions: (sin a, cos a) of each pair of numbers, a = position / 10000^(pair / d), pair = 0, 2, ..
+// Sinusoidal vectors: sin a and cos a in each pair of entries, with a = position / 10000^(pair / d), pair = 0, 2, ..
 function waves(positions, d) {
   const out = zeros(positions.length, d);
   out.data.forEach((_, n) => {
@@ -21,7 +22,7 @@ export function placed(p, config, x, positions, batch = 1) {
   return add(x, take(p("positions.embedding.weight"), positions));
 }
 
-// Queries or keys [head token d], each pair of numbers turned by an angle that grows with the position.
+// Rotates each pair of entries in queries or keys [head token d] by an angle that grows with the position.
 export function rotated(config, x, positions) {
   const [heads, n, d] = x.shape, half = config.rotary_pairing === "half", out = zeros(...x.shape);
   const turns = Array.from({ length: (n * d) / 2 }, (_, at) => {
@@ -39,10 +40,10 @@ export function rotated(config, x, positions) {
     }
   }
   addTurned(out.data, x.data, 1);
-  return made(out, (g) => addTurned(gradient(x), g, -1)); // turned back
+  return made(out, (g) => addTurned(gradient(x), g, -1)); // rotated back
 }
 
-// The farther a key, the lower its score: - slope_l |i - j|.
+// The farther away a key, the lower its score, by slope_l |i - j|.
 export function slopes(heads) {
   const below = 2 ** Math.floor(Math.log2(heads));
   return Array.from({ length: heads }, (_, l) =>

@@ -1,9 +1,9 @@
-// Products of matrices, where a Transformer's time goes.
+// Matrix products, where a Transformer spends its time.
 import { room } from "./tape.js";
 
-// out_ij += sum_t a_it b_tj, with out [rows columns] from place `o` of its array on, b [inner columns] from `from`, and
-// a_it at place `first + i down + t along` of a, so that a may lie there as a matrix or as its transpose. Two rows and
-// four columns at a time: eight sums that a processor keeps at hand.
+// out_ij += sum_t a_it b_tj. out [rows columns] starts at index `o` of its array, b [inner columns] at `from`, and a_it
+// is at index `first + i down + t along` of a, so a may be stored as a matrix or as its transpose. Computes two rows by
+// four columns at a time: eight sums that a processor keeps in registers.
 export function addProduct([out, o], [a, first, down, along], [b, from], rows, inner, columns) {
   const [wide, even] = [columns - (columns % 4), rows - (rows % 2)];
   for (let i = 0; i < even; i += 2) {
@@ -28,7 +28,7 @@ export function addProduct([out, o], [a, first, down, along], [b, from], rows, i
   }
 }
 
-// A matrix [rows columns] from place `from` on, turned: [columns rows].
+// The transpose [columns rows] of the matrix [rows columns] that starts at index `from`.
 export function turned(data, from, rows, columns) {
   const out = room(rows * columns);
   for (let i = 0; i < rows; i++) {
@@ -37,7 +37,7 @@ export function turned(data, from, rows, columns) {
   return out;
 }
 
-// sum_n x[i + n] y[j + n]. Four sums, as a processor adds them side by side.
+// sum_n x[i + n] y[j + n], as four partial sums that a processor can add in parallel.
 export function dot(x, i, y, j, size) {
   let a = 0, b = 0, c = 0, d = 0, n = 0;
   for (; n + 3 < size; n += 4) {

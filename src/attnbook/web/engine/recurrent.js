@@ -11,8 +11,8 @@ export function affine(weight, bias, x) {
   return out;
 }
 
-// The next state. `p` gives a parameter by its name and `end`; the reset gate acts "after" the product with the state,
-// as in PyTorch, or "before" it, as in Cho et al. 2014.
+// The next state. `p` finds a parameter by its name with the suffix `end`; the reset gate acts "after" the product with
+// the state, as in PyTorch, or "before" it, as in Cho et al. 2014.
 export function gruCell(p, end, x, h, reset = "after") {
   const [W, U, b, c] = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map((name) => p(name + end));
   const d = h.length, given = affine(W, b, x), kept = affine(U, c, h), next = new Float32Array(d);
@@ -26,7 +26,7 @@ export function gruCell(p, end, x, h, reset = "after") {
   return next;
 }
 
-// All states of a sequence of vectors; `backward`: read from the end, each state still at its vector's place.
+// All states for a sequence of vectors; `backward` reads it from the end, but leaves each state at its vector's place.
 export function gru(p, end, sequence, { backward = false, reset } = {}) {
   const states = Array(sequence.length), places = [...sequence.keys()];
   let h = new Float32Array(p(`weight_hh${end}`).shape[1]);

@@ -1,5 +1,6 @@
-// Reads a safetensors file: 8 bytes with the length of a header, the header (JSON: of each tensor its type, shape and
-// place), and the numbers, row by row. A matrix in 8 bits has a scale a row beside it, `X.scale`: X_ij = q_ij scale_i.
+// Reads a safetensors file: 8 bytes with the length of the header, the header (JSON: the type, shape and place of each
+// tensor), and the tensor data, row by row. An 8-bit matrix X comes with one scale per row, `X.scale`:
+// X_ij = q_ij scale_i.
 
 const SCALE = ".scale";
 const READERS = {
@@ -9,7 +10,7 @@ const READERS = {
   U16: (bytes) => new Uint16Array(bytes),
 };
 
-// An ArrayBuffer to { metadata, parameters }: texts by their name, tensors by theirs, 8 bits already multiplied out.
+// Reads an ArrayBuffer into { metadata, parameters }: strings and tensors by name, with scales already multiplied in.
 export function read(buffer) {
   if (buffer.byteLength < 8) throw new Error(`no safetensors file: ${buffer.byteLength} bytes`);
   const length = Number(new DataView(buffer).getBigUint64(0, true)), start = 8 + length;

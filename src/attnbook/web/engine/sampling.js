@@ -1,9 +1,10 @@
-// How the next token is drawn, as `attnbook.sampling` draws it, in 64 bits: scores
-// are laid in falling order, filters leave the first of them, and a number from 0 to 1 falls on one.
+// Draws the next token as `attnbook.model.sampling` does, in 64 bits: scores are sorted in falling
+// order, filters keep the first of them, and a number from 0 to 1 falls on one.
 
-// The ids of scores in falling order; of equal ones the first is first, -Infinity is last. Numbers
-// are sorted fast, ids by a function are not: how far a score lies below the highest is sorted, with
-// its id in the last 20 of 52 bits. What these bits would have told apart is put in order afterwards.
+// The ids of scores in falling order; ties are in the order of their ids, -Infinity is last.
+// Sorting numbers is fast, sorting ids with a comparator is not: so each score's distance below
+// the highest is sorted, with its id in the last 20 of 52 bits. Scores that only these bits told
+// apart are put in order afterwards.
 const IDS = 2 ** 20 - 1;
 export function ranked(logits) {
   const highest = logits.reduce((a, b) => Math.max(a, b));
@@ -21,8 +22,8 @@ export function ranked(logits) {
   return order;
 }
 
-// log softmax of scores in falling order, the ids in this order, the logarithm `whole` that was taken away, and the
-// entropy in bits.
+// The log softmax of scores in falling order, the ids in this order, the log-sum-exp `whole` that
+// was subtracted, and the entropy in bits.
 export function inOrder(logits) {
   const order = ranked(logits), most = logits[order[0]];
   const sum = Math.log(logits.reduce((all, z) => all + Math.exp(z - most), 0));
@@ -31,11 +32,12 @@ export function inOrder(logits) {
   return { order, logp, whole: most + sum, bits: Math.max(0, nats / Math.LN2) };
 }
 
-// What the filters leave of falling scores z. Widths are exp((z - the highest) / t), `ends` their sums
-// from the likeliest on; at t = 0 the first has all. Top-k leaves the k likeliest, and what is as likely
-// as the last of them; 0 is off. Top-p: the fewest that have p of what is left together, and what is as
-// likely as their last. Min-p: those that have at least m times the probability of the likeliest. Each
-// cuts what the one before has left: `stages` says how many tokens that is, and their probability.
+// What the filters leave of scores z in falling order. `widths` are exp((z - the highest) / t),
+// `ends` their cumulative sums; at t = 0 the first token gets everything. Top-k keeps the k
+// likeliest tokens and any that tie with the last of them; 0 is off. Top-p keeps the fewest that
+// together have the share `topP` of what is left, and any that tie with the last of them. Min-p keeps
+// those with at least `minP` times the probability of the likeliest. Each filters what the previous
+// one left: `stages` says how many tokens that is, and their probability.
 export function leave(z, { temperature, topK, topP, minP }) {
   const widths = new Float64Array(z.length), ends = new Float64Array(z.length), stages = {};
   let count = temperature > 0 ? z.length : 1, sum = 0;
@@ -58,11 +60,11 @@ export function leave(z, { temperature, topK, topP, minP }) {
   return { widths, ends, sum, stages, ...stage("minP", m) };
 }
 
-// The token that a number from 0 up to 1, without 1, falls on where the tokens that are left lie side
-// by side, the likeliest first: its rank, and where it lies.
+// The token that `number`, 0 <= number < 1, falls on when the remaining tokens are laid side by
+// side, the likeliest first: its rank, and its interval.
 export function fall({ ends, count }, number) {
   const whole = ends[count - 1];
   let rank = 0;
-  while (ends[rank] <= number * whole) rank += 1; // the last end is above: a float below 1 keeps the product below
+  while (ends[rank] <= number * whole) rank += 1; // stops at the last end: number < 1 keeps the product below it
   return { rank, from: rank ? ends[rank - 1] / whole : 0, to: ends[rank] / whole };
 }

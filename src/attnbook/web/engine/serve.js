@@ -1,5 +1,5 @@
-// A worker's side of client.js: calls come as messages and are answered under their number. `moved` gives the buffers
-// of an answer that are handed over, not copied.
+// The worker's side of client.js: calls arrive as messages and are answered under their number. `moved` returns the
+// buffers of an answer that are transferred, not copied.
 export function serve(calls, moved = () => []) {
   globalThis.onmessage = ({ data: { number, name, given } }) => {
     try {

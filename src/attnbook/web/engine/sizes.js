@@ -1,4 +1,4 @@
-// What a model of the laboratory is, and what a step of its training costs, before anything is trained.
+// What a model of the laboratory consists of, and what a training step costs, before anything is trained.
 import { declared } from "./training.js";
 
 const STANDARD = {
@@ -6,17 +6,17 @@ const STANDARD = {
   d_head: null, n_kv_heads: null, qk_norm: false, bias: true, embedding_scale: true, embedding_norm: false, tied: true,
   n_segments: 0,
 };
-const PASSES = 3; // forward once, and twice as much on the way back
+const PASSES = 3; // one forward pass, and a backward pass at twice its cost
 
-// The settings as a TransformerConfig has them.
+// The settings as a TransformerConfig.
 export const configured = (settings, task) => ({
   ...STANDARD, ...settings, residual: Boolean(settings.residual), max_len: task.length,
   d_ff: settings.network ? 4 * settings.d_model : 0,
 });
 
-// How many numbers are trained (`size`), and of them in the blocks (`body`); the `length` of the longest row; and the
-// `operations` of one step: for each token that is read two for each number of a matrix, the output's among them, and
-// four for each number of a layer's vector and each token that is looked at; all that three times.
+// The number of trained parameters (`size`), and of those in the blocks (`body`); the `length` of the longest row; and
+// the `operations` of one step: for each token read, two per entry of a matrix, including the output's, and four per
+// layer for each entry of its vector and each token attended to; all that three times.
 export function sizes(settings, task) {
   const config = configured(settings, task), all = declared(config, task.tokens.length);
   const count = (some) => some.reduce((sum, [, shape]) => sum + shape.reduce((n, size) => n * size, 1), 0);

@@ -1,27 +1,27 @@
-// Tensors, and the way back from a loss to what it was computed from. A tensor is { data, shape }: a Float32Array, row
-// by row, and its sizes; on the way back also `grad`, how the loss changes with each of its numbers.
+// Tensors, and backpropagation from a loss to what it was computed from. A tensor is { data, shape }: a Float32Array,
+// row by row, and its sizes; in the backward pass also `grad`, the gradient of the loss for each of its entries.
 
-let tape = null; // the steps back of a pass that is being recorded
-let taken = null; // the arrays of a pass whose room is used again
-const spare = new Map(); // arrays of earlier passes, by their size
+let tape = null; // the backward steps of the computation being recorded
+let taken = null; // the arrays of the current pass, to be reused later
+const spare = new Map(); // arrays of earlier passes, by size
 
-// So many zeros, in memory of an earlier pass if there is any.
+// Returns `size` zeros, in memory of an earlier pass if there is any.
 export function room(size) {
   const data = taken && spare.get(size)?.pop()?.fill(0) || new Float32Array(size);
   taken?.push(data);
   return data;
 }
 
-// The gradient of a recorded tensor: how the loss changes with it. Each use adds to it.
+// The gradient of the loss for a recorded tensor. Each use of the tensor adds to it.
 export const gradient = (x) => (x.grad ??= room(x.data.length));
 
-// What a function gives, with what it does on the way back: it is called with the tensor's gradient.
+// Returns a function's result and records its backward step, which is called with the result's gradient.
 export function made(out, back) {
   tape?.push([out, back]);
   return out;
 }
 
-// Runs f and gives what f gives; all tensors that it makes lose their room to the next pass.
+// Runs f and returns its result; the memory of all tensors made meanwhile is reused by the next pass.
 export function pass(f) {
   if (taken) return f(); // inside another
   taken = [];
@@ -36,8 +36,8 @@ export function pass(f) {
   }
 }
 
-// The loss that f gives, a tensor of one number, after the way back from it: every tensor that it depends on has its
-// gradient. Those of parameters, which outlive a pass, are added to what they have.
+// Runs f, which returns the loss as a tensor with one entry, backpropagates from it and returns its value: every tensor
+// that it depends on then has its gradient. Those of parameters, which outlive a pass, accumulate.
 export function backward(f) {
   tape = [];
   try {

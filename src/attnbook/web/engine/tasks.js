@@ -1,17 +1,17 @@
-// What the laboratory teaches: tasks as rows of tokens, "input > output", of which one in eight is never trained on.
+// What the laboratory teaches: tasks as rows of tokens, "input > output"; one input in eight is never trained on.
 import { hash } from "./random.js";
 
-const KEPT = 8; // one in so many inputs is held out
-const ASK = ">", END = "."; // ends an input, and an output whose length differs
+const KEPT = 8; // one in this many inputs is held out
+const ASK = ">", END = "."; // end an input, and an output of varying length
 const LETTERS = [..."abcdefghij"], DIGITS = [..."0123456789"];
 const COUNT = 6, DELAY = 4, SIZE = 2; // letters of an input, dots between it and its copy, digits of a number
-const SPAN = 48, LEAST = 16; // characters that a model of text sees, of those held out
+const SPAN = 48, LEAST = 16; // most characters that a text model sees, fewest held out
 
 const some = (random, from, count) => Array.from({ length: count }, () => from[random.whole(from.length)]);
 const spelt = (number, digits) => [...String(number).padStart(digits, "0")];
 const words = (text) => text.trim().split(/\s+/).filter(Boolean);
 
-// Letters to letters: `change` gives the output.
+// Maps letters to letters: `change` returns the output.
 const letters = (change, dots = 0) => ({
   tokens: [...LETTERS, ...(dots ? ["·"] : [])],
   draw: (random) => some(random, LETTERS, COUNT),
@@ -31,7 +31,7 @@ const sums = (reversed) => ({
   read: (text) => [...text.replace(/\s/g, "").split("+").map((number) => number.padStart(SIZE, "0")).join("+")],
   fault: (input) => /^\d\d\+\d\d$/.test(input.join("")) ? "" : "Type two numbers of at most two digits, like 48+7.",
 });
-// `table`: a line a number, "forty two=zwei und vierzig".
+// `table`: one number per line, "forty two=zwei und vierzig".
 function numbers(table) {
   const pairs = new Map(table.trim().split("\n").map((line) => line.split("=")));
   const inputs = [...pairs.keys()], known = new Set(inputs.flatMap(words));
@@ -54,9 +54,9 @@ const TASKS = {
 };
 export const heldOut = (input) => hash(input.join(" ")) % KEPT === 0;
 
-// A task by its name: its tokens; `draw(random, held)`, rows { ids, from, to } whose outputs stand at from .. to - 1,
-// of those that are trained on or of those that are held out; `ask(text)`, what the reader typed as a row, or an error;
-// `length`, of the longest row.
+// Makes a task by name: its tokens; `draw(random, held)`, which returns a row { ids, from, to } whose output is at
+// from .. to - 1, from those trained on or those held out; `ask(text)`, which turns what the reader typed into a row or
+// an error; `length`, that of the longest row.
 export function makeTask(name, given) {
   if (name === "text") return textTask(given.text);
   const { tokens: own, draw, answer, read, fault, pad = (input) => input, longest } = TASKS[name](given);
@@ -81,7 +81,7 @@ export function makeTask(name, given) {
   };
 }
 
-// A text, character by character; its last eighth is held out. Every place but the first is an output.
+// A text, character by character; its last eighth is held out. Every place except the first is an output.
 function textTask(text) {
   const letters = [...text], tokens = [...new Set(letters)].sort(), number = new Map(tokens.map((c, id) => [c, id]));
   const ids = letters.map((letter) => number.get(letter)), cut = ids.length - Math.floor(ids.length / KEPT);

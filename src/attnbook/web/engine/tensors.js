@@ -1,16 +1,16 @@
-// What a Transformer computes with. Functions give new tensors and leave theirs as they are; sums run in double
-// precision, but for the products of fast.js. A sentence is a matrix [token d], a batch of sentences of one length all
-// their rows. Each function says also how a loss goes back through it (`made`, of tape.js): g is the gradient of what
-// it gives.
+// The tensor operations of a Transformer. Functions return new tensors and leave their arguments unchanged; sums run in
+// double precision, except in the products of fast.js. A sentence is a matrix [token d], a batch of sentences of one
+// length is all their rows. Each function also defines its backward step (`made`, of tape.js): g is the gradient of its
+// result.
 import { addProduct, dot, turned } from "./products.js";
 import { gradient, made, room } from "./tape.js";
 
-const FEW = 3; // rows of vectors for which a matrix is not worth turning
+const FEW = 3; // rows of x for which transposing the matrix does not pay
 
 export const zeros = (...shape) => ({ data: room(shape.reduce((size, n) => size * n, 1)), shape });
 export const row = ({ data, shape: [, d] }, i) => data.subarray(i * d, (i + 1) * d);
 
-// f of each number, and of each place; `slope` is its derivative.
+// Applies f to each entry and its index; `slope` is its derivative.
 export function map(x, f, slope) {
   const out = zeros(...x.shape), size = x.data.length;
   for (let n = 0; n < size; n++) out.data[n] = f(x.data[n], n);
@@ -43,7 +43,7 @@ export function times(x, y) {
   });
 }
 
-// Rows of a table, as an embedding gives them.
+// The rows of a table at `places`, as in an embedding.
 export function take(table, places) {
   const d = table.shape[1], out = zeros(places.length, d);
   places.forEach((place, i) => {
@@ -58,7 +58,7 @@ export function take(table, places) {
   });
 }
 
-// x W^T + b, with x [token in], W [out in] as PyTorch keeps it, b [out] or undefined.
+// x W^T + b, with x [token in], W [out in] as PyTorch stores it, b [out] or undefined.
 export function linear(x, weight, bias) {
   const [n, size] = x.shape, [count, wanted] = weight.shape, out = zeros(n, count);
   if (size !== wanted) throw new Error(`a map of vectors of size ${wanted} met vectors of size ${size}`);
@@ -82,7 +82,7 @@ export function linear(x, weight, bias) {
   });
 }
 
-// Each row moved to zero mean, if `centred`, and scaled to unit mean square, times a gain, plus a bias or none.
+// Each row, shifted to zero mean if `centred`, scaled to unit mean square, times a gain, plus a bias if there is one.
 function normed(x, gain, bias, eps, centred) {
   const d = x.shape.at(-1), out = zeros(...x.shape), unit = room(x.data.length), scales = room(x.data.length / d);
   for (let i = 0; i < x.data.length; i += d) {
@@ -98,7 +98,7 @@ function normed(x, gain, bias, eps, centred) {
   return made(out, (g) => {
     const dx = gradient(x), dgain = gradient(gain), dbias = bias && gradient(bias);
     for (let i = 0; i < x.data.length; i += d) {
-      let mean = 0, along = 0; // of the gradient of `unit`: what would move or scale the row does nothing
+      let mean = 0, along = 0; // parts of `unit`'s gradient that only shift or scale the row: no effect
       for (let n = 0; n < d; n++) {
         const du = g[i + n] * gain.data[n];
         if (centred) mean += du / d;
@@ -110,11 +110,11 @@ function normed(x, gain, bias, eps, centred) {
     }
   });
 }
-// With variance: layer norm. Divided by the root mean square: RMS norm.
+// Layer norm centres each row first; RMS norm only divides it by its root mean square.
 export const layerNorm = (x, gain, bias, eps) => normed(x, gain, bias, eps, true);
 export const rmsNorm = (x, gain, eps) => normed(x, gain, null, eps, false);
 
-// [batch*token head*d] to [batch*head token d], and back. `inward` says which way numbers are added.
+// [batch*token head*d] to [batch*head token d], and back. `inward` adds `rows` to `heads`, otherwise the reverse.
 function addHeads(rows, heads, [all, n, d], batch, inward) {
   const count = all / batch;
   for (let m = 0, at = 0; m < all; m++) {
@@ -138,7 +138,7 @@ export function join(x, batch = 1) {
   return made(out, (g) => addHeads(g, gradient(x), x.shape, batch, true));
 }
 
-// score_lij = q_li . k_gj / sqrt(d) + bias(l, i, j). Each head of keys, g, serves as many heads of queries.
+// score_lij = q_li . k_gj / sqrt(d) + bias(l, i, j). Each key head g serves the same number of query heads.
 export function scaledDots(q, k, bias) {
   const [heads, n, d] = q.shape, [groups, m] = k.shape, out = zeros(heads, n, m), root = Math.sqrt(d);
   const group = (l) => Math.floor((l * groups) / heads) * m * d;
@@ -159,7 +159,7 @@ export function scaledDots(q, k, bias) {
   });
 }
 
-// Softmax over the keys that a query may attend to, mask(i, j), by default all; zeros where there is none.
+// Softmax over the keys that a query may attend to, mask(i, j), by default all; zeros if there are none.
 export function maskedSoftmax(scores, mask) {
   const [heads, n, m] = scores.shape, out = zeros(heads, n, m);
   mask ??= () => true;
@@ -181,7 +181,7 @@ export function maskedSoftmax(scores, mask) {
   });
 }
 
-// Sums of values by their weights: [head query key] and [group key d] to [head query d]. What has weight 0 is not seen,
+// Sums of values by weight: [head query key] and [group key d] to [head query d]. A value with weight 0 adds nothing,
 // not even NaN.
 export function combine(weights, v) {
   const [heads, n, m] = weights.shape, [groups, , d] = v.shape, out = zeros(heads, n, d);

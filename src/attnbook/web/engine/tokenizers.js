@@ -1,4 +1,4 @@
-// The worker of the bench for tokenizers.
+// The worker of the tokenizer bench.
 import { Merging } from "./merging.js";
 import { read } from "./safetensors.js";
 import { serve } from "./serve.js";
@@ -7,7 +7,7 @@ import { openVocabulary, readable } from "./vocabularies.js";
 const SHOWN = { pairs: 8, pieces: 400, learnt: 60, tokens: 240, words: 120, letters: 40 };
 let vocabularies = [], merging, known;
 
-// The text after so many merges: its first pieces, the commonest pairs, and the last merges.
+// The text after `merges` merges: its first pieces, the most frequent pairs, and the last merges.
 function learn({ text, apart, merges }) {
   const same = known?.text === text && known.apart === apart;
   if (!same || merging.learnt.length > merges) merging = new Merging(text, apart);
@@ -21,7 +21,7 @@ function learn({ text, apart, merges }) {
     shown, pairs: merging.common(SHOWN.pairs).map(said), least };
 }
 
-// The words on which the reader can press, between white space, each with the space before it.
+// The words that the reader can press, separated by white space, each with the space before it.
 function wordsOn(text) {
   const found = [], each = /\S+/gu;
   for (let at; found.length < SHOWN.words && (at = each.exec(text));) {
@@ -31,7 +31,7 @@ function wordsOn(text) {
   return found;
 }
 
-// How each vocabulary cuts the text, and step by step one of its words, or the first letters of a long one.
+// How each vocabulary cuts the text and, step by step, one of its words, or the first letters of a long one.
 function cut({ text, word }) {
   const words = wordsOn(text), on = words[Math.min(word, words.length - 1)], letters = Array.from(on?.word ?? "");
   const shown = (on?.before ?? "") + letters.slice(0, SHOWN.letters).join("");

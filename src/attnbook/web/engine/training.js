@@ -1,13 +1,13 @@
-// What training adds to a Transformer: first parameters, the scores of the next token, and their loss.
+// What training adds to a Transformer: initial parameters, the logits of the next token, and their loss.
 import { generator } from "./random.js";
 import { gradient, made } from "./tape.js";
 import { linear, zeros } from "./tensors.js";
 import { inside, stack } from "./transformer.js";
 
-export const IGNORED = -100; // a target that no loss counts, as in PyTorch
+export const IGNORED = -100; // a target that the loss ignores, as in PyTorch
 
-// Names and shapes of a TransformerDecoder's parameters, and the spread of their first numbers as PyTorch chooses it:
-// `flat` from - to + it, `normal` as a standard deviation, or all the same number.
+// The names and shapes of a TransformerDecoder's parameters, and PyTorch's initial distributions: uniform from -`flat`
+// to `flat`, normal with standard deviation `normal`, or `all` the same number.
 export function declared(config, size) {
   const { d_model: d, n_heads, d_ff, n_layers } = config, all = [];
   const head = config.d_head ?? d / n_heads, groups = config.n_kv_heads ?? n_heads;
@@ -40,7 +40,7 @@ export function declared(config, size) {
   return all;
 }
 
-// The first parameters by their names, each with room for its gradient. `size` is the number of tokens.
+// The initial parameters by name, each with an array for its gradient. `size` is the number of tokens.
 export function firstParameters(config, size, seed) {
   const { uniform, normal } = generator(seed);
   return new Map(declared(config, size).map(([name, shape, first]) => {
@@ -52,13 +52,13 @@ export function firstParameters(config, size, seed) {
   }));
 }
 
-// Scores of the token after each one, [token vocab], and every step of the stack.
+// The logits of the token after each one, [token vocab], and every step of the stack.
 export function nextLogits(p, config, tokens, given) {
   const steps = stack(inside(p, "stack"), config, tokens, given);
   return { ...steps, logits: linear(steps.out, p("head.weight") ?? p("stack.embedding.weight")) };
 }
 
-// - log softmax(logits)_target, mean over the places that have one.
+// The mean of -log softmax(logits)_target over the places that have a target.
 export function crossEntropy(logits, targets) {
   const [n, size] = logits.shape, loss = zeros(1), p = zeros(n, size).data;
   const count = targets.reduce((sum, target) => sum + (target !== IGNORED), 0);

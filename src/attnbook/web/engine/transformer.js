@@ -1,6 +1,6 @@
-// A Transformer by configuration, step by step, each step kept: what a layer computed is all in what it gives back.
-// `p` finds a parameter by its name in the model's state_dict; `config` is a TransformerConfig as JSON; a sentence is
-// x [token d_model]; mask(i, j) says whether query i may attend to key j.
+// A configurable Transformer that keeps every step: each layer returns everything it computed. `p` finds a parameter by
+// its name in the model's state_dict; `config` is a TransformerConfig as JSON; a sentence is x [token d_model];
+// mask(i, j) says whether query i may attend to key j.
 import { ACTIVATIONS, SLOPES } from "./activations.js";
 import { distances, placed, rotated } from "./positions.js";
 import {
@@ -19,7 +19,7 @@ export function norm(p, config, x) {
   return config.normalizer === "layer" ? layerNorm(x, gain, bias, config.norm_eps) : rmsNorm(x, gain, config.norm_eps);
 }
 
-// Keys or values [group token d] with those of later tokens behind them, and the first n alone.
+// Keys or values [group token d] followed by those of later tokens, and those of the first n tokens alone.
 function behind(x, more) {
   const [groups, n, d] = x.shape, m = more.shape[1], out = zeros(groups, n + m, d);
   for (let g = 0; g < groups; g++) {
@@ -34,12 +34,12 @@ function first({ data, shape: [groups, m, d] }, n) {
   return out;
 }
 
-// What an attention keeps of the tokens that it has read: keys, values and places, of the first n.
+// What an attention layer keeps of the first n tokens it has read: keys, values and places.
 export const kept = ({ k, v, places }, n = places.length) =>
   (n === places.length ? { k, v, places } : { k: first(k, n), v: first(v, n), places: places.slice(0, n) });
 
-// Queries of x, keys and values of the memory: x itself, or in cross-attention another sentence's states. `past` is
-// what was `kept` of the tokens before x.
+// Queries come from x, keys and values from `memory`: x itself or, in cross-attention, another sentence's states.
+// `past` is what `kept` returned for the tokens before x.
 export function attention(p, config, x, { memory = x, mask, positions, past, batch } = {}) {
   const groups = config.n_kv_heads ?? config.n_heads;
   let q = split(mapped(p, "q", x), config.n_heads, batch), k = split(mapped(p, "k", memory), groups, batch);
@@ -62,7 +62,7 @@ export function feedForward(p, config, x) {
   return { up, hidden, out: mapped(p, "down", hidden) };
 }
 
-// x + layer(norm(x)) in the order "pre", norm(x + layer(x)) in the order "post".
+// x + layer(norm(x)) for "pre", norm(x + layer(x)) for "post", x + layer(x) for "none".
 function added(p, config, x, layer) {
   const kept = (y) => (config.residual ? add(x, y) : y);
   if (config.norm === "post") {
@@ -84,7 +84,7 @@ export function block(p, config, x, { mask, positions, past, batch, memory, memo
   return { attention: own, cross, network, out: network ? network.sum : middle };
 }
 
-// E[token] + position + segment, perhaps normalised.
+// E[token] + position + segment, normalised if configured so.
 export function embed(p, config, tokens, { segments, positions, batch }) {
   let x = take(p("embedding.weight"), tokens);
   if (config.embedding_scale) x = scaled(x, Math.sqrt(config.d_model));
@@ -93,9 +93,9 @@ export function embed(p, config, tokens, { segments, positions, batch }) {
   return config.embedding_norm ? norm(inside(p, "embedding_norm"), config, x) : x;
 }
 
-// Ids through all blocks: `states`, the first of them the embedding, every block's steps, and what comes out. `past`
-// has of each block what its attention has kept of the tokens before. A `batch` is that many sentences of one length,
-// one behind the other, all at the same positions, and none has a past.
+// Passes ids through all blocks: returns `states`, the first of which is the embedding, every block's steps, and the
+// output. `past` has what each block's attention kept of the tokens before. A `batch` is that many sentences of one
+// length, concatenated, all at the same positions and without a past.
 export function stack(p, config, tokens, { past, ...given } = {}) {
   const before = past?.[0].places.length ?? 0, n = tokens.length / (given.batch ?? 1);
   const positions = given.positions ?? tokens.map((_, i) => before + (i % n));

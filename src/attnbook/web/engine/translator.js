@@ -1,12 +1,12 @@
-// A translator of number words from its file: a GRU reads, a GRU writes, word by word the likeliest, and where there is
-// attention all that it computes is told. Or both are a Transformer's.
+// A translator of number words loaded from its file: one GRU reads, another writes the likeliest word at each step, and
+// everything that an attention computes is returned. Or a Transformer does both.
 import { openTransformer } from "./encoder_decoder.js";
 import { dot } from "./products.js";
 import { affine, gru, gruCell } from "./recurrent.js";
 import { row } from "./tensors.js";
 import { inside } from "./transformer.js";
 
-const LONGEST = 32; // words that are written, with the end
+const LONGEST = 32; // words written at most, including the end
 const join = (parts) => Float32Array.from(parts.flatMap((part) => [...part]));
 
 function softmax(scores) {
@@ -18,13 +18,13 @@ function softmax(scores) {
 function mean(weights, values) {
   return values[0].map((_, c) => values.reduce((sum, value, j) => sum + weights[j] * value[c], 0));
 }
-// What one head finds: of each key its score and weight, and the mean of the values.
+// What one head computes: each key's score and weight, and the weighted mean of the values.
 function found(query, keys, values, scores) {
   const weights = softmax(scores);
   return { query, keys, values, scores, weights, mean: mean(weights, values) };
 }
 
-// Ways to look at the encoder's states: each makes, once a sentence, a function from the decoder's state to
+// Ways to attend to the encoder's states: each makes, once per sentence, a function from the decoder's state to
 // { heads, context }.
 const LOOKS = {
   dot: (p, states) => (s) => {
@@ -58,8 +58,8 @@ const LOOKS = {
 };
 const WAYS = { dot: LOOKS.dot, additive: LOOKS.additive, one_head: LOOKS.heads, four_heads: LOOKS.heads };
 
-// The file's metadata say what it is, each as JSON: `translator`, `n_heads`, the tokens of `source` and `target`, and a
-// Transformer's `config`.
+// The file's metadata describe the model, each entry as JSON: `translator`, `n_heads`, the tokens of `source` and
+// `target`, and a Transformer's `config`.
 export function openTranslator({ metadata, parameters }) {
   const p = (name) => parameters.get(name);
   const [kind, heads, source, target] = ["translator", "n_heads", "source", "target"]
@@ -72,7 +72,7 @@ export function openTranslator({ metadata, parameters }) {
   const ids = new Map(source.map((word, id) => [word, id]));
   const [start, end] = ["<s>", "</s>"].map((token) => target.indexOf(token));
 
-  // One state a word, and what the decoder begins with.
+  // One state per word, and the decoder's initial state.
   function read(words) {
     const sequence = words.map((word) => row(reader("embedding.weight"), ids.get(word)));
     const rnn = inside(reader, "rnn"), ahead = gru(rnn, "_l0", sequence);
@@ -81,8 +81,8 @@ export function openTranslator({ metadata, parameters }) {
     return { states: ahead.map((h, j) => join([h, back[j]])), last: join([ahead.at(-1), back[0]]) };
   }
 
-  // English words to the German ones, with </s> where the translation ended; of each, the scores of all words, the
-  // decoder's states before and after, and what was looked at.
+  // Translates English words into German, with </s> if the translation ended; for each word, the logits of all words,
+  // the decoder's states before and after, and what the attention computed.
   function translate(words, longest = LONGEST) {
     const { states, last } = read(words), look = WAYS[kind]?.(writer, states, heads), steps = [];
     for (let s = last, token = start; steps.length < longest && (token !== end || !steps.length);) {

@@ -1,5 +1,5 @@
-// The vocabularies of the bench for tokenizers, from the files that `attnbook.weights.vocabularies` writes: how they
-// cut a text, and, step by step, a word.
+// The vocabularies of the tokenizer bench, from the files that `attnbook.weights.vocabularies` writes: how they cut a
+// text and, step by step, a word.
 import { LETTERS, bytePair, idsOfBytes, readable, remembered, splitWords } from "./bytepair.js";
 import { pieces, wordsOf } from "./wordpiece.js";
 
@@ -22,8 +22,8 @@ function openBytePair(data, special) {
   }
   const words = bytePair(merges, special), { cut, encode, named, rankOf, pieces: ask } = words;
 
-  // What is there before and after each merge, word by word: the pieces of all words, each with the rank of the pair
-  // that it makes with the one behind it; the place of the merge that comes `next`, and of the one that was `made`.
+  // The state before and after each merge, word by word: the pieces of all words, each with the rank of the pair that
+  // it forms with the next piece; and the place of the merge that comes `next`, and of the one just `made`.
   function steps(text) {
     const parts = splitWords(text), frames = [];
     const rows = parts.map((word) => idsOfBytes(word).map((id, at) => ({ id, at })));
@@ -48,14 +48,15 @@ function openBytePair(data, special) {
   return { kind: "pairs", size: words.tokens.length, encode, named, steps, fresh: () => ask.fresh };
 }
 
-// `data`: all tokens, one a line.
+// `data`: all tokens, one per line.
 function openWordPiece(data, lowercase) {
   const tokens = new TextDecoder("utf-8", { ignoreBOM: true }).decode(data).split("\n");
   const ids = new Map(tokens.map((name, id) => [name, id])), unknown = [ids.get(UNKNOWN)];
   const ask = remembered((word) => pieces(word, ids) ?? unknown);
   const encode = (text) => wordsOf(text, lowercase).flatMap(ask);
 
-  // For each piece that is found: the word, what was found before, what was tried, the longest first, and what is left.
+  // For each search for a piece: the word, the pieces found before, the pieces tried, the longest first, whether one
+  // was found, and what is left.
   function steps(text) {
     return wordsOf(text, lowercase).flatMap((word, w) => {
       const letters = Array.from(word), told = [], before = [];

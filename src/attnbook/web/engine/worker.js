@@ -1,4 +1,4 @@
-// The engine off the page's own thread.
+// The engine in a worker, off the main thread.
 import KERNELS from "./kernels.ts" with { type: "binary" };
 import { speedUp } from "./fast.js";
 import { openBert } from "./bert.js";

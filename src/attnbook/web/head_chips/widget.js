@@ -1,33 +1,33 @@
-// HeadChips: the heads of a small model as chips to switch off, training as a slider with play.
+// HeadChips: the heads of a small model as chips to switch off, and its training as a slider that can play.
 import { format, ramp, within } from "../shared/math.js";
 import { playing } from "../shared/play.js";
 import { axis, curve, dot, follow, move, plot, slider, trace } from "../shared/plot.js";
 import { disable, h, isDark, live, onceAFrame, put, select, stateControls } from "../shared/ui.js";
 
-const PAUSE = 350; // milliseconds: a checkpoint on play
+const PAUSE = 350; // milliseconds per checkpoint during play
 
-// ---- the training, which does not change while the widget is on the page, and what is read of it
+// ---- the training, which does not change while the widget is on the page, and what is read from it
 function readTraining(model) {
   const [steps, losses, maps] = ["steps", "losses", "maps"].map((trait) => model.get(trait));
   const scores = Object.entries(model.get("scores")), heads = scores[0][1][0].length;
-  const side = Math.sqrt(maps.byteLength / steps.length / heads); // pixels of a thumbnail
+  const side = Math.sqrt(maps.byteLength / steps.length / heads); // of a thumbnail, in pixels
   return { steps, losses, maps, scores, heads, side, last: steps.length - 1, highest: Math.max(...losses) };
 }
 const checkpointOf = (model, { last }) => within(model.get("at"), 0, last);
 
-// Which of the stored sets these heads are: bit l stands for head l.
+// The number of the stored set with these heads: bit l is set for head l.
 export const setOf = (off) => off.reduce((sum, head) => sum | (1 << head), 0);
 const headsIn = (set, heads) => Array.from({ length: heads }, (_, head) => head).filter((head) => (set >> head) & 1);
 const toggled = (off, head) =>
   (off.includes(head) ? off.filter((other) => other !== head) : [...off, head].sort((a, b) => a - b));
 
-// The share that is right at a checkpoint when the heads `off` leave nothing or, where the reader asks, their mean.
+// The accuracy at a checkpoint with the heads `off` replaced by zeros or, if the trait `mean` is set, by their means.
 function shareRight(model, { heads }, checkpoint, off) {
   const place = 2 * (((2 * checkpoint + Number(model.get("mean"))) << heads) + setOf(off));
   return model.get("right").getUint16(place, true) / 65535;
 }
 
-// ---- elements; `go` takes a checkpoint, `tell` traits that change what the text says
+// ---- elements; `go` receives a checkpoint, `tell` traits that change what the text says
 function makeChip(side, choose) {
   const canvas = h("canvas", { width: side, height: side, "aria-hidden": "true" });
   const [name, score, without] = ["b", "span", "span"].map((tag) => h(tag));
@@ -35,7 +35,7 @@ function makeChip(side, choose) {
   return { node, canvas, name, score, without };
 }
 
-const across = (checkpoint, { last }) => checkpoint / last; // checkpoints stand evenly, whatever their steps
+const across = (checkpoint, { last }) => checkpoint / last; // checkpoints are evenly spaced, whatever their steps
 function makeGraph(training, go) {
   const { steps, last } = training, dots = [dot("chips-loss"), dot("chips-right")];
   const lines = [curve("chips-right"), curve("chips-loss")], graph = plot(...lines);
@@ -68,7 +68,8 @@ function build(model, training, { bar }, tell) {
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const legend = h("p", { className: "attn-legend" }, h("b", { className: "chips-loss" }, "Loss of the whole model"),
     ` (top: ${format(training.highest, 1)}) and `,
-    h("b", { className: "chips-right" }, "share right with the heads that are on"), " (top: 1), at each kept step.");
+    h("b", { className: "chips-right" }, "share right with the heads that are on"),
+    " (top: 1), at each kept step (drawn at equal distances).");
   const root = h("div", { className: "attn chips", role: "group", "aria-label": title || "Heads" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []), readout,
     h("div", { className: "chips-all", role: "group", "aria-label": "Heads: press to silence" },
@@ -135,7 +136,7 @@ function render({ model, el }) {
     parts.heard.textContent = parts.readout.textContent;
   }
   function draw() {
-    if (parts.root.isConnected) colours ??= ramp(isDark(parts.root)); // before that it has no theme
+    if (parts.root.isConnected) colours ??= ramp(isDark(parts.root)); // until then it has no theme
     parts.chips.forEach((chip, head) => {
       drawChip(chip, model, training, head);
       if (colours) paintThumbnail(chip.canvas, training, checkpointOf(model, training), head, colours);
@@ -143,7 +144,7 @@ function render({ model, el }) {
     parts.readout.replaceChildren(...readoutOf(model, training));
     drawTime(model, training, parts);
     parts.instead.list.selectedIndex = Number(model.get("mean"));
-    disable(parts.all, !model.get("off").length); // disabled, it would lose the focus
+    disable(parts.all, !model.get("off").length); // with `disabled` it would lose the focus
   }
   const ask = onceAFrame(draw);
   const changes = { at: ask, off: ask, mean: ask, maps: (again) => again(), right: (again) => again() };

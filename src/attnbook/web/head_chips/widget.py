@@ -14,7 +14,7 @@ MOST = 8  # heads: results are stored for every subset of them
 FINE = {
     "maps": 255,
     "right": 65535,
-}  # the integer that stores 1: 8 bits for a weight, 16 for a share
+}  # the integer that stands for 1: 8 bits for a weight, 16 for an accuracy
 KINDS = {"maps": "u1", "right": "<u2"}
 
 
@@ -25,23 +25,23 @@ class HeadChips(Widget):
 
     Args:
         maps: `[checkpoint head query key]` attention weights of each head, in 0..1, stored in 8
-            bits: with an error of at most 0.002.
-        right: `[checkpoint 2 set]` accuracy without some heads. Set s silences head l if bit l of s
-            is 1 (0: none, 5: the first and the third). Index 0 of the second dimension replaces
-            silenced heads by zeros, index 1 by their means. Stored in 16 bits.
-        steps: `[checkpoint]` training steps of each checkpoint, increasing.
+            bits with an error of at most 0.002.
+        right: `[checkpoint 2 set]` accuracy with some heads silenced. Set s silences head l if bit
+            l of s is 1 (0: none, 5: the first and the third). At index 0 of the second dimension
+            zeros replace the silenced heads, at index 1 their means do. Stored in 16 bits.
+        steps: `[checkpoint]` the training step of each checkpoint, increasing.
         losses: `[checkpoint]` loss of the full model.
-        scores: name -> `[checkpoint head]`, a score of each head in 0..1; a chip shows its largest
-            score.
+        scores: name -> `[checkpoint head]`, each head's score in 0..1; a chip shows the largest
+            score of its head.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `at` (a checkpoint), `off` (the silenced heads, from 0) and `mean` (whether a silenced head
-    leaves its mean) follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `at` (the checkpoint), `off` (the silenced heads, from 0) and `mean` (whether
+    their means replace them) track the reader's choices; setting them changes what is shown.
 
     Raises:
-        ValueError: if sizes do not fit, there are more than `MOST` heads, or a number is out of
-            range; also when `steps`, `losses` or `scores` are changed later.
+        ValueError: if sizes do not match, there are more than `MOST` heads, or a number is out of
+            range; also if `steps`, `losses` or `scores` are changed later.
     """
 
     _esm, _css = bundles.load("HeadChips")
@@ -130,7 +130,7 @@ class HeadChips(Widget):
         return off
 
     def share(self) -> float:
-        """The accuracy at the current checkpoint, without the heads that are off."""
+        """The accuracy at the current checkpoint, without the heads that are switched off."""
         return float(self.right[self.at, int(self.mean), sum(2**head for head in self.off)])
 
     def content(self) -> bytes:

@@ -1,9 +1,9 @@
-// Runs by what they cost: the loss after so many operations, and the size that has the lowest. No DOM.
+// Runs by their cost: the loss after a number of operations, and the size that has the lowest. No DOM.
 import { format, grouped } from "../shared/math.js";
 import { average } from "./verdict.js";
 
-// The loss of a run after so many operations, between the two tests around: mean, least and largest of its seeds; null
-// where a seed has not come so far, or not yet to its first test.
+// The loss of a run after a number of operations, interpolated between two tests: the mean, least and largest of its
+// seeds; null if a seed has not come that far, or if that is before the first test after step 0.
 export function lossAt({ seeds, sizes }, operations) {
   if (!sizes) return null;
   const step = operations / sizes.operations, losses = seeds.map(({ tests }) => {
@@ -15,18 +15,18 @@ export function lossAt({ seeds, sizes }, operations) {
   return { mean: average(losses), least: Math.min(...losses), most: Math.max(...losses), seeds: losses.length };
 }
 
-// From the first test of any of these runs to the last one: operations.
+// The operations at the first test after step 0 of any of these runs, and at the last test.
 export function span(runs) {
   const steps = runs.filter(({ sizes }) => sizes).flatMap(({ seeds, sizes }) =>
     seeds.flatMap(({ tests }) => tests.filter(({ step }) => step).map(({ step }) => step * sizes.operations)));
   return steps.length ? [Math.min(...steps), Math.max(...steps)] : null;
 }
 
-// The runs that have come so far, each with its loss there, by the size of their blocks.
+// The runs that have come that far, each with its loss there, in order of the size of their blocks.
 export const atCost = (runs, operations) => runs.map((run) => ({ run, ...lossAt(run, operations) }))
   .filter(({ mean }) => Number.isFinite(mean)).sort((a, b) => a.run.sizes.body - b.run.sizes.body);
 
-// The run with the lowest mean of each size: a size is judged by its best rate.
+// The run with the lowest mean loss of each size: a size is judged by its best learning rate.
 export const bestOfSizes = (points) => points.filter(({ run: { sizes: { body } }, mean }) =>
   points.every((other) => other.run.sizes.body !== body || other.mean >= mean));
 
@@ -37,7 +37,7 @@ export function operationsWritten(operations) {
   return `${format(operations / 10 ** n, 1)} · ${power(n)}`;
 }
 
-// Which size is the best for so many operations, and which others cannot be told from it.
+// Says which size is best for this number of operations, and which others cannot be told apart from it.
 export function bestWritten(points, operations) {
   const best = bestOfSizes(points), cost = `After ${operationsWritten(operations)} operations`;
   if (best.length < 2) {

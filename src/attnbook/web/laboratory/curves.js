@@ -1,4 +1,4 @@
-// The laboratory's charts: the loss and what is right, against steps or against operations; and the loss against size.
+// The laboratory's charts: the loss and the share right, against steps or operations; and the loss against size.
 import { atCost, bestOfSizes, bestWritten, operationsWritten, power, span } from "./compute.js";
 import { end } from "./ledger.js";
 import { lastStep, rightOf } from "./verdict.js";
@@ -7,12 +7,12 @@ import { format, grouped, within } from "../shared/math.js";
 import { curve, dot, move, plot, slider, trace } from "../shared/plot.js";
 import { h, select } from "../shared/ui.js";
 
-const SHOWN = 6; // runs in a chart of steps
+const SHOWN = 6; // most runs in a chart of steps
 const COLOURS = 8;
 export const VIEWS = ["steps", "compute", "size"];
 const NAMES = ["steps", "compute: operations", "size, at equal compute"];
 
-// How each run looks: its colour is its number's; the newest one of the task is drawn thicker.
+// How each run looks: its number sets its colour; the reader's newest one of the task is drawn thicker.
 export function looksOf(runs, { task }) {
   const latest = runs.findLast((run) => run.settings.task === task && !run.stored);
   const look = (run) => `attn-run-${(run.number - 1) % COLOURS}${run === latest ? " attn-now" : ""}`;
@@ -26,7 +26,7 @@ export function makeCurves(choose) {
   const against = select("draw them against", NAMES, (n) => choose(VIEWS[n]));
   const charts = h("div", { className: "attn-charts" }, loss.node, right.node);
 
-  // `running` is the run under way, if one is.
+  // `running` is the run in progress, if there is one.
   function draw(runs, { task, steps }, { latest, look }, running, view) {
     const mine = runs.filter((run) => run.settings.task === task);
     const shown = view === "steps" ? mine.slice(-SHOWN) : mine.filter((run) => run.sizes);
@@ -50,7 +50,7 @@ export function makeCurves(choose) {
 }
 const quiet = (each) => ({ ...each, noise: [] });
 
-// Places across a chart, 0 to 1, and what is written below it.
+// Horizontal positions in a chart, 0 to 1, and what is written below it.
 const bySteps = (steps) => ({
   at: (run, step) => step / steps, from: 0, marks: [[0, "0"], [0.5, String(steps / 2)], [1, `${steps} steps`]],
 });
@@ -62,7 +62,7 @@ function byCost(runs) {
   };
 }
 
-// A scale around numbers, with room at its ends, on which at least one power of ten stands.
+// A logarithmic scale around numbers, with room at its ends, that contains at least one power of ten.
 function roomy(numbers) {
   const low = Math.min(...numbers, Infinity), high = Math.max(...numbers, 0);
   if (!high) return scaleOf(0.1, 10);
@@ -70,7 +70,7 @@ function roomy(numbers) {
   return scaleOf(Math.min(Math.max(low, 1e-6) / 1.5, decade), Math.max(1.5 * high, decade));
 }
 
-// The loss of each run after so many operations, against the size of its blocks.
+// The loss of each run after a number of operations, against the size of its blocks.
 function makeSizes() {
   let place = null, last = null; // where the slider was left, 0 to 1
   const title = h("p"), box = plot(), ticks = h("div", { className: "attn-levels" }), under = h("div");

@@ -1,12 +1,12 @@
-// Where the reader's runs stay: in the browser, in a link, in a file. No DOM. What comes from there may be anything.
+// Stores the reader's runs in the browser, in a link or in a file. No DOM. What is read from there may be anything.
 import { choices, settled } from "./settings.js";
 import { OUTCOMES } from "./verdict.js";
 
-const MOST = 200_000; // characters of a link, which some browsers cut
-const RUNS = 200, SEEDS = 20, TESTS = 1000; // from elsewhere, at most
-const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(4)) : null); // JSON knows no NaN
+const MOST = 200_000; // most characters of a link, since some browsers cut long ones
+const RUNS = 200, SEEDS = 20, TESTS = 1000; // most that are read from outside
+const rounded = (x) => (Number.isFinite(x) ? Number(x.toPrecision(4)) : null); // JSON has no NaN
 
-// A run without what a page alone can use, as few numbers as it takes.
+// A run without what only the page itself can use, and with rounded numbers.
 export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, until }) => ({
   id, number, settings, sizes, bet: bet ?? null, beside: beside ?? null, result: result ?? null, until: until ?? null,
   seeds: seeds.map(({ seed, done, tests }) => ({
@@ -14,7 +14,7 @@ export const bare = ({ id, number, settings, sizes, seeds, bet, beside, result, 
   })),
 });
 
-// A run from anything, or null if it is none.
+// A run from any value, or null if the value is not a run.
 export function cleaned(given) {
   const whole = (x) => (Number.isInteger(x) && x >= 0 ? x : null);
   const { settings, sizes, seeds } = given ?? {};
@@ -46,11 +46,11 @@ function cleanSeed(given) {
   return { seed, done, losses: [], tests: tests.map(read) };
 }
 
-// Two runs are one if they have the same settings, in whatever order, and the same tests.
+// Two runs are the same if they have the same settings, in whatever order, and the same tests.
 const content = (run) => JSON.stringify([settled(run.settings), run.settings.text ?? null, bare(run).seeds]);
 export const same = (one, other) => content(one) === content(other);
 
-// Runs as the text of a file, and back; `parse` throws an error that says in a sentence what is wrong.
+// Converts runs to the text of a file, and back; `parse` throws an error that says in a sentence what is wrong.
 export const written = (runs) => JSON.stringify({ laboratory: 1, runs: runs.map(bare) });
 export function parse(text) {
   let given;
@@ -68,7 +68,7 @@ export function parse(text) {
   return runs;
 }
 
-// Runs as letters of a link, and back: a text in base 64.
+// Converts runs to base64 for a link (null if too long), and back.
 export function packed(runs) {
   const bytes = new TextEncoder().encode(written(runs));
   let letters = "";
@@ -86,8 +86,8 @@ export function unpacked(text) {
   return parse(new TextDecoder().decode(bytes));
 }
 
-// The runs that a browser keeps under a name, and the last number given, so that none is given twice. Where the
-// browser keeps nothing, `put` and `remove` say false.
+// The runs that a browser stores under a name, and the last number given, so that none is given twice. If the browser
+// stores nothing, `put` and `remove` return false.
 export class Shelf {
   constructor(name, storage) {
     this.key = `attnbook.laboratory.${name}`;
@@ -98,7 +98,7 @@ export class Shelf {
       const { last, runs } = JSON.parse(this.storage.getItem(this.key)) ?? {};
       const all = (Array.isArray(runs) ? runs : []).map((given) => ({ given, run: cleaned(given) }));
       const fit = ({ run }) => run?.number && run.id, found = all.filter(fit).map(({ run }) => run);
-      // Runs that another edition of the page stored stay there.
+      // Runs from another version of the page, unreadable here, stay stored.
       const rest = all.filter((each) => !fit(each)).map(({ given }) => given);
       const most = Math.max(0, Number.isInteger(last) ? last : 0, ...found.map(({ number }) => number));
       return { last: most, runs: found, rest };
@@ -114,7 +114,7 @@ export class Shelf {
       return false;
     }
   }
-  // Another page may have put runs there meanwhile: they stay.
+  // Reads first, since another page may have stored runs meanwhile, which stay.
   put(run) {
     const { last, runs, rest } = this.read(), others = runs.filter(({ id }) => id !== run.id);
     return this.write({ last: Math.max(last, run.number), runs: [...others, run], rest });

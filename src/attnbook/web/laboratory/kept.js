@@ -1,13 +1,13 @@
-// The reader's runs on the page: what the browser keeps, the buttons that save, open, share and delete.
+// The reader's runs on the page: what the browser stores, and the buttons that save, open, share and delete.
 import { csv, settle } from "./ledger.js";
 import { packed, parse, same, Shelf, unpacked, written } from "./keep.js";
 import { writeLink } from "../shared/math.js";
 import { button, disable, h } from "../shared/ui.js";
 
-const OFTEN = 1000; // ms between two writings of a run under way
+const OFTEN = 1000; // ms between two writes of a run in progress
 const counted = (n) => (n === 1 ? "1 run" : `${n} runs`);
 
-// Where a browser forbids it, even asking for its storage throws.
+// If a browser forbids storage, even asking for it throws.
 function storage() {
   try {
     return globalThis.localStorage;
@@ -17,7 +17,7 @@ function storage() {
 }
 
 export class Kept {
-  // `runs` are all of the laboratory, in their order; `changed` is called when they are others.
+  // `runs` holds all of the laboratory's runs, in order; `changed` is called when they change.
   constructor({ runs, name, changed }) {
     const shelf = new Shelf(name ?? "nameless", storage());
     Object.assign(this, { runs, name, changed, shelf, deleted: [], wrote: null });
@@ -25,7 +25,7 @@ export class Kept {
     this.status = h("span", { className: "attn-status", role: "status" });
     this.makeBar();
     for (const run of this.shelf.read().runs) this.take(run);
-    for (const run of this.mine) if (!run.result) settle(run, runs); // a reload broke it off
+    for (const run of this.mine) if (!run.result) settle(run, runs); // a reload interrupted it
   }
 
   get mine() {
@@ -60,12 +60,12 @@ export class Kept {
     this.changed();
   }
 
-  // A run that the browser kept, with its own number, unless another has it.
+  // Adds a run that the browser stored, with its own number unless another run has it.
   take(run) {
     const taken = this.runs.some(({ number }) => number === run.number);
     this.runs.push(taken ? { ...run, number: (this.last += 1) } : run);
   }
-  // Runs from a file or a link: those that are not here yet get new numbers, and stay.
+  // Adds runs from a file or a link: those that are not here yet get new numbers and are stored.
   add(found, where) {
     const fresh = found.filter((run) => !this.runs.some((other) => same(run, other)));
     const given = fresh.map(() => this.next()), numbers = new Map(fresh.map((run, n) => [run.number, given[n].number]));
@@ -79,7 +79,7 @@ export class Kept {
     this.say(`${counted(fresh.length)} came from the ${where}${before}.`);
   }
 
-  // `must`: now, and not only when some time has passed.
+  // Stores a run; with `must` now, otherwise at most once in OFTEN ms.
   put(run, must = false) {
     const now = performance.now();
     if (!must && this.wrote?.run === run && now - this.wrote.now < OFTEN) return;
@@ -113,7 +113,7 @@ export class Kept {
     }
     file.value = "";
   }
-  // The runs in the address that the page was opened with; they leave it, since they are kept now.
+  // Adds the runs in the page's address and removes them from it, since they are stored now.
   follow(text) {
     try {
       this.add(unpacked(text), "link");
@@ -126,13 +126,13 @@ export class Kept {
     const runs = packed(this.mine);
     if (!runs) return this.say("These runs are too long for a link: save them to a file.");
     const url = location.href.split("#")[0] + writeLink("", this.name, { runs: [runs] });
-    const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(); // by plain http there is no clipboard
+    const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(); // over plain http there is no clipboard
     this.say(await copied.then(() => `Link copied, ${url.length} characters long`,
       () => "This browser gives no link away here: save to a file"));
   }
 }
 
-// Gives the reader a file.
+// Downloads a text as a file.
 function download(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   h("a", { href: address, download: name }).click();

@@ -1,13 +1,13 @@
 // The laboratory's runs as a ledger: what changed, how good each was, what it is compared with; no DOM. A run is
-// { number, settings, sizes, seeds, bet, beside, result }; each of its seeds { seed, done, losses, tests }, and a test
-// { step, loss, exact, tokens }.
+// { number, settings, sizes, seeds, bet, beside, result }, each of its seeds is { seed, done, losses, tests }, and a
+// test is { step, loss, exact, tokens }.
 import { format } from "../shared/math.js";
 import { alike, changes, choices, differing } from "./settings.js";
 import { average, ENOUGH, lastStep, range, rightOf, verdict } from "./verdict.js";
 
 const GOOD = 0.95;
 
-// Mean, least and largest of what `get` gives, at each step that all seeds have tested.
+// The mean, least and largest of what `get` returns, at each step at which all seeds were tested.
 export function band(seeds, get) {
   const count = Math.min(...seeds.map(({ tests }) => tests.length));
   return Array.from({ length: Number.isFinite(count) ? count : 0 }, (_, n) => {
@@ -16,9 +16,9 @@ export function band(seeds, get) {
   });
 }
 
-// The run that is compared with a run of these settings: among the tested runs of its task (and text) the one that
-// differs in the fewest settings; among equals one with more seeds, then the newest. A run of the same settings with
-// fewer than five seeds tells nothing: it is left out where there is another one.
+// The run with which a run of these settings is compared: of the tested runs of the same task (and text), the one that
+// differs in the fewest settings; among equals the one with more seeds, then the newest. A run of the same settings
+// with fewer than five seeds tells nothing: it is left out if there is another one.
 export function rival(runs, settings) {
   const same = (run) => run.settings.task === settings.task && run.settings.text === settings.text;
   const far = (run) => differing(settings, run.settings).filter((name) => name !== "seed").length;
@@ -29,14 +29,14 @@ export function rival(runs, settings) {
     .reduce((near, run) => (near && nearer(run, near) > 0 ? near : run), undefined);
 }
 
-// What these settings change, and beside which run, if it is not the last one.
+// What these settings change, and compared with which run, if it is not the last one.
 export function since(settings, runs) {
   const last = runs.at(-1), other = rival(runs, settings) ?? last;
   const found = other ? changes(settings, other.settings) : [];
   return found.join("; ") + (found.length && other !== last ? `, beside run ${other.number}` : "");
 }
 
-// Settles how a run went beside the one that it was to be compared with, if that one is still there.
+// Settles a run's result by comparing it with its run `beside`, if that one is still there.
 export function settle(run, runs) {
   const other = runs.find(({ number }) => number === run.beside);
   if (!other) return undefined;
@@ -45,7 +45,7 @@ export function settle(run, runs) {
   return found;
 }
 
-// What the ledger says of a run: its end, its average, and the first step with 95 % right.
+// What the ledger says about a run: how it ended, its average, and the first step with 95 % right.
 export function told(run) {
   const right = band(run.seeds, rightOf), end = right.at(-1);
   return {
@@ -68,7 +68,7 @@ export function judged({ number }, { number: other }, { outcome, why, until, min
   return `${compared}${["open", "cannot tell"].includes(outcome) ? word : `Run ${number} is ${word}`}: ${why}.`;
 }
 
-// How a run ended, and how far it has come since which change, in words.
+// The loss and the share right of a run, in words; and its progress, with what it changed.
 export function end(run) {
   const { loss, right } = told(run);
   return `loss ${Number.isFinite(loss) ? format(loss) : "–"}, ${percent(right)} of held-out items right`;
@@ -80,7 +80,7 @@ export function progressOf(run, runs) {
     + `${many > 1 ? `, each of ${many} seeds` : ""}, ${end(run)}`;
 }
 
-// A line a test of each seed, with all settings, for a spreadsheet.
+// One line for each test of each seed, with all settings, for a spreadsheet.
 export function csv(runs) {
   const names = choices.map(({ name }) => name), tested = ["step", "loss", "exact", "tokens"];
   const more = ({ bet, beside, result }) => [bet, beside, result].map((x) => x ?? "");

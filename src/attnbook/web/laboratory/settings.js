@@ -1,4 +1,4 @@
-// What can be set in the laboratory.
+// The settings of the laboratory.
 import CHOICES from "./choices.json" with { type: "json" };
 
 export const choices = CHOICES.map(([name, label, values, start]) => ({ name, label, values, start }));
@@ -14,7 +14,7 @@ const WORDS = {
 const SWITCHES = choices.filter(({ values }) => values.length === 2 && values[0] === 0).map(({ name }) => name);
 export const TRAINING = ["optimizer", "lr", "schedule", "warmup", "decay_steps", "clip", "batch", "steps", "seed"];
 
-// How a value is called on the page.
+// The name of a value on the page.
 export function called(name, value) {
   if (name === "task") return TASKS[value];
   if (name === "decay_steps") return value === null ? "never" : value ? String(value) : "the last";
@@ -22,18 +22,19 @@ export function called(name, value) {
   return SWITCHES.includes(name) ? (value ? "on" : "off") : WORDS[value] ?? String(value);
 }
 
-// Settings from anything: a value that is not among the choices is replaced by the one `before`, or by the start.
+// Settings from any object: a value that is not among the choices is replaced by the one in `before`, or by `start`.
 export function settled(given, before = {}) {
   return Object.fromEntries(choices.map(({ name, values, start }) =>
     [name, [given[name], before[name], start].find((value) => values.includes(value))]));
 }
 
-// The settings, and the step from which the schedule they choose leaves no rate: what "the last" is depends on them.
+// The settings, with `decay_steps` as the step from which the learning rate is zero: `steps` for "the last", null if
+// the schedule is constant.
 const resolved = (settings) => ({
   ...settings, decay_steps: settings.schedule === "constant" ? null : settings.decay_steps || settings.steps,
 });
 
-// The names of what differs between two settings. A text to learn may stand among them, by its hash.
+// The names of the settings that differ, and "text" if the hashes of two texts to learn do.
 export function differing(now, before) {
   const [one, other] = [now, before].map(resolved), names = choices.map(({ name }) => name);
   const found = names.filter((name) => one[name] !== other[name]);
@@ -48,10 +49,10 @@ export function changes(now, before) {
     : `${label(name)}: ${called(name, other[name])} → ${called(name, one[name])}`);
 }
 
-// Whether two settings train the same model in the same way, but for chance and for when they end.
+// Whether two settings train the same model in the same way, except for the seed and the number of steps.
 export const alike = (now, before) => differing(now, before).every((name) => name === "seed" || name === "steps");
 
-// What a reader should know of settings before a run, in sentences.
+// What a reader should know about settings before a run, in sentences.
 export function warning({ schedule, decay_steps, steps, causal, task }) {
   const idle = schedule !== "constant" && decay_steps && decay_steps < steps
     ? `From step ${decay_steps} on the learning rate is zero: the model learns nothing more. ` : "";
@@ -60,7 +61,7 @@ export function warning({ schedule, decay_steps, steps, causal, task }) {
   return task ? idle + leak : "";
 }
 
-// What the reader first asks the model, by task.
+// The first item that the model is asked, by task.
 export const ITEMS = {
   sort: "h c a d b e", reverse: "h c a d b e", copy: "h c a d b e", add: "48+75", add_reversed: "48+75",
   words: "three hundred and forty two", text: "that nation",

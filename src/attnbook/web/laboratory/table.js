@@ -1,11 +1,11 @@
-// The laboratory's ledger on the page: a row a run, and the reader's bet on the next one.
+// The laboratory's settings and ledger on the page, one row per run, and the reader's bet on the next run.
 import { percent, since, told } from "./ledger.js";
 import { called, choices, TASKS, TRAINING } from "./settings.js";
 import { OUTCOMES } from "./verdict.js";
 import { format } from "../shared/math.js";
 import { button, disable, h, select } from "../shared/ui.js";
 
-// A list for each setting. `change` gets what the reader chose.
+// A list for each setting. `change` receives the reader's choice.
 export function makeControls(change) {
   const lists = choices.map(({ name, label, values }) => {
     const field = select(label, values.map((value) => called(name, value)), (n) => change({ [name]: values[n] }));
@@ -22,7 +22,7 @@ export function makeControls(change) {
   };
 }
 
-// A bet on the next run, beside an earlier one of its task.
+// A bet on how the next run compares with an earlier one of its task.
 export function makeBets() {
   const legend = h("legend"), name = `bet-${Math.random().toString(36).slice(2)}`;
   const options = ["no bet", ...OUTCOMES].map((text, n) => {
@@ -37,7 +37,7 @@ export function makeBets() {
   function put(bet) { // "" for none
     for (const { input } of options) input.checked = input.value === (bet ?? "");
   }
-  function taken() { // and the next bet is open
+  function taken() { // and resets the choice
     const bet = options.find(({ input }) => input.checked).input.value;
     put("");
     return bet || null;
@@ -45,7 +45,7 @@ export function makeBets() {
   return { node, draw, put, taken };
 }
 
-// The words of the ledger for how a run went, and for the bet on it.
+// What the ledger says about how a run compares, and about the bet on it.
 function besideWritten({ beside, bet, result, until }) {
   if (!beside) return "–";
   const steps = until ? `, steps 0 to ${until}` : "";
@@ -55,8 +55,8 @@ function besideWritten({ beside, bet, result, until }) {
   return bet ? `${went}; bet: ${bet}${mark}` : went;
 }
 
-// `use` gets the settings of a run that the reader takes up again, `remove` a run to delete; `looks` says how a run is
-// drawn, `busy` which run is under way.
+// `use` receives the settings of a run that the reader wants again, `remove` a run to delete; `looks` says how a run is
+// drawn, `busy` which run is in progress.
 export function makeLedger(use, remove) {
   const heads = ["run", "what changed", "right at the end", "right on average", "95 % after", "loss", "compared", ""];
   const body = h("tbody"), row = (...cells) => h("tr", {}, ...cells);
@@ -85,7 +85,7 @@ export function makeLedger(use, remove) {
   function draw(runs, looks, busy) {
     const rows = runs.map((run, n) => drawRow(run, runs.slice(0, n), looks(run), run === busy));
     const stay = rows.length === body.children.length && rows.every((row, n) => row.isEqualNode(body.children[n]));
-    if (!stay) body.replaceChildren(...rows); // else a press on a row's buttons would not arrive
+    if (!stay) body.replaceChildren(...rows); // only if needed: it would swallow a press on a row's button
   }
   return { node, draw };
 }

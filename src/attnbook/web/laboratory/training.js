@@ -1,4 +1,4 @@
-// The laboratory's runs, and the one under way, each of whose seeds learns in a worker of its own.
+// The laboratory's runs, and the one in progress, each of whose seeds is trained in its own worker.
 import ENGINE from "../engine/laboratory.js" with { type: "text" };
 import { start } from "../engine/client.js";
 import { rival, settle } from "./ledger.js";
@@ -9,18 +9,19 @@ const makeStudent = (seed) =>
   ({ client: start(ENGINE), busy: false, record: { seed, done: 0, losses: [], tests: [] } });
 
 export class Training {
-  // `changed` is called after each answer of a worker; `learnt` when the first model has learnt more; `tested` with a
-  // run that has something new to keep; `ended` with what was under way when that is over, and whether it was stopped.
+  // `changed` is called after each answer of a worker; `learnt` when the first model has been trained further; `tested`
+  // with a run that has new tests to store; `ended` with the value of `active` when its run is over, and whether it was
+  // stopped.
   constructor(runs, { changed, learnt, tested, ended }) {
     Object.assign(this, { runs, changed, learnt, tested, ended });
-    this.active = null; // what is under way, or was last; its first model stays, and can be asked
+    this.active = null; // the run in progress, or the last one; its first model stays and can be asked
   }
 
   get running() {
     return Boolean(this.active && !this.active.over);
   }
 
-  // A run with `count` seeds, which waits. `given` is what tasks need; `takeBet` gives the reader's bet on it.
+  // Makes a run with `count` seeds, paused. `given` holds what tasks need; `takeBet` returns the reader's bet on it.
   async begin({ id, number, count, settings, given, takeBet }) {
     this.close();
     const students = Array.from({ length: count }, (_, n) => makeStudent(settings.seed + n));
@@ -40,7 +41,7 @@ export class Training {
     this.changed();
   }
 
-  // One step of every seed.
+  // Trains every seed for one step.
   async step() {
     const mine = this.active;
     mine.paused = true;
@@ -56,7 +57,7 @@ export class Training {
   resume() {
     for (const student of this.active.students) this.follow(student, this.active);
   }
-  // A page that is seen again goes on with what was not paused.
+  // Continues a run that was not paused, when the page becomes visible again.
   wake() {
     if (this.running && !this.active.paused) this.resume();
   }
@@ -65,7 +66,7 @@ export class Training {
     return done >= run.settings.steps;
   }
 
-  // Teaches one seed, slice by slice, to the end of its run or until the run is paused.
+  // Trains one seed, slice by slice, to the end of its run or until the run is paused.
   async follow(student, mine) {
     if (student.busy) return;
     student.busy = true;
@@ -93,7 +94,7 @@ export class Training {
     this.changed();
   }
 
-  // The run is over, and how it went beside the other one settles its bet. A run without a step is forgotten.
+  // Ends the run; its comparison with the other one settles the bet. A run without a single step is dropped.
   finish(stopped = false) {
     if (!this.running) return;
     const { active } = this, { run, students } = active;
@@ -119,7 +120,7 @@ export class Training {
     this.active = null;
   }
 
-  // What the first model answers to a text; nothing, if another run has begun meanwhile.
+  // The first model's answer to a text; undefined if another run has begun meanwhile.
   async look(text) {
     const mine = this.active, seen = await mine.students[0].client.newest("look", { text }).catch(() => undefined);
     return mine === this.active ? seen : undefined;

@@ -1,10 +1,10 @@
-// How a run went beside another one, judged by their seeds: chance alone makes seeds differ. No DOM.
+// Compares a run with another one by their seeds, since chance alone makes seeds differ. No DOM.
 import { alike } from "./settings.js";
 
-export const ENOUGH = 5; // seeds that have a band of their own
-export const OUTCOMES = ["better", "cannot tell", "worse"]; // or it is still "open"
+export const ENOUGH = 5; // seeds that a run needs for a band of its own
+export const OUTCOMES = ["better", "cannot tell", "worse"]; // or still "open"
 
-// The number of a test that says how much is right: whole answers, or characters of a text.
+// The share that is right in a test: of whole answers or, for a text, of its characters.
 export const rightOf = ({ exact, tokens }) => exact ?? tokens;
 export const average = (numbers) => numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
 
@@ -14,22 +14,23 @@ export function lastStep({ seeds }) {
   return count > 0 && Number.isFinite(count) ? seeds[0].tests[count - 1].step : 0;
 }
 
-// The band of a run: what is right on average over the steps 0 to `until`, seed by seed, its least and its largest. A
-// seed that learns sooner, or more, has more.
+// The band of a run: the least and largest score of its seeds. A seed's score is the share right, averaged over its
+// tests up to step `until`, so a seed that learns sooner or more scores higher.
 export function range({ seeds }, until = Infinity) {
   const scores = seeds.map(({ tests }) => average(tests.filter(({ step }) => step <= until).map(rightOf)));
   return { least: Math.min(...scores), most: Math.max(...scores), mean: average(scores), seeds: scores.length };
 }
 
-// Two bands of five seeds that do not touch: chance alone does that to one pair in 126. Fewer than five seeds have no
-// band of their own: theirs is made wider, on both sides, by the width of the other one's.
+// "better" or "worse" if the bands do not touch, else null. With five seeds each, chance alone separates one pair in
+// 126. Fewer than five seeds have no band of their own: theirs is widened, on both sides, by the width of the other.
 function apart(mine, theirs) {
   const wide = ({ seeds }, other) => (seeds < ENOUGH ? other.most - other.least : 0);
   const room = wide(mine, theirs) + wide(theirs, mine);
   return mine.least - room > theirs.most ? "better" : mine.most + room < theirs.least ? "worse" : null;
 }
 
-// A run beside another one of its task, over the steps `until` which both were tested: an outcome, or "open", and why.
+// Compares a run with another one of its task, up to the step `until` at which both were last tested. Returns an
+// outcome, or "open", and why.
 export function verdict(run, other) {
   const until = Math.min(lastStep(run), lastStep(other)), [mine, theirs] = [run, other].map((one) => range(one, until));
   const said = (outcome, why) => ({ outcome, why, until, mine, theirs });

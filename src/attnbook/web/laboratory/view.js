@@ -5,9 +5,9 @@ import { format, shade, visible, within } from "../shared/math.js";
 import { axis, curve, plot, trace } from "../shared/plot.js";
 import { h, svg, token } from "../shared/ui.js";
 
-const LARGE = 440; // pixels that the opened head is wide, at most
+const LARGE = 440; // the largest width of the opened head, in pixels
 
-// A scale of decades, from low to high: where a number stands, 0 to 1, and the powers of ten within.
+// A logarithmic scale from low to high: the position of a number, 0 to 1, and the powers of ten within.
 export function scaleOf(low, high) {
   const [from, to] = [Math.log10(low), Math.max(Math.log10(high), Math.log10(low) + 0.5)];
   const at = (x) => within((Math.log10(Math.max(x, 1e-12)) - from) / (to - from), 0, 1);
@@ -15,7 +15,7 @@ export function scaleOf(low, high) {
   return { at, decades: Array.from({ length: Math.max(0, count) }, (_, n) => first + n) };
 }
 
-// Writes what heights stand for: pairs of a height, 0 to 1, and a text.
+// Labels a vertical axis; `marks` are pairs of a height, 0 to 1, and a text.
 export function levels(node, marks) {
   node.replaceChildren(...marks.map(([y, text]) => {
     const mark = h("span", {}, text);
@@ -24,7 +24,7 @@ export function levels(node, marks) {
   }));
 }
 
-// The same below a chart: a text at an end stays within.
+// The same below a chart, where a text at an end stays inside.
 export function below(node, marks) {
   const line = axis(marks);
   marks.forEach(([x], n) => {
@@ -33,16 +33,16 @@ export function below(node, marks) {
   node.replaceChildren(line);
 }
 
-// Curves of runs. `get` gives a test's number; `scale` maps it to 0..1 of the height, or where it is null, the decades
-// that the losses span are the scale.
+// Curves of runs. `get` returns a value of a test; `scale` maps it to 0..1 of the height. Without `scale`, the scale is
+// logarithmic and spans the values.
 export function makeChart(title, get, scale) {
   const box = plot(), picture = box.querySelector("svg"), ticks = h("div", { className: "attn-levels" });
   const under = h("div"), heading = h("p", {}, title);
   const node = h("div", { className: "attn-chart", role: "img" }, heading, box, under);
   box.append(ticks);
 
-  // Each of `shown` is { run, look, noise }; `noise` are the losses of single steps, thinly drawn. `across` says where
-  // a step of a run stands, 0 to 1, from which test on, and what is written below.
+  // Each of `shown` is { run, look, noise }; `noise` holds the losses of single steps, drawn thin. `across` gives the
+  // horizontal position of a run's step, 0 to 1, the first test to draw, and what is written below.
   function draw(shown, across, said) {
     const bands = shown.map(({ run }) => band(run.seeds, get).slice(across.from));
     const all = bands.flat().flatMap(({ least, most }) => [least, most]).filter((x) => x > 0 && x < Infinity);
@@ -72,7 +72,7 @@ export function makeChart(title, get, scale) {
   return { node, draw };
 }
 
-// At most two hundred means of neighbours.
+// At most two hundred means of adjacent losses.
 function thinned(losses) {
   const size = Math.ceil(losses.length / 200), out = [];
   for (let n = 0; n < losses.length; n += size) {
@@ -82,7 +82,7 @@ function thinned(losses) {
   return out;
 }
 
-// What the model makes of the reader's own item: tokens of its output, those that are wrong struck through.
+// The model's answer to the reader's own item: the tokens of its output, with the wrong ones struck through.
 export function drawAnswer(node, look) {
   const say = (...words) => h("p", { className: "attn-note" }, ...words);
   if (!look) return node.replaceChildren(say("Press Run: the answer comes as it learns."));
@@ -101,7 +101,7 @@ export function drawAnswer(node, look) {
     held ? "This item is held out: no run is trained on it." : "This item is not held out: a run may have seen it."));
 }
 
-// All heads as small maps, and one of them large with its tokens. `choose` gets the number of one that was pressed.
+// All heads as small maps, and one of them large with its tokens. `choose` receives the index of a pressed one.
 export function makeMaps(choose) {
   const small = h("div", { className: "attn-small", role: "group", "aria-label": "Heads" });
   const large = h("canvas", { role: "img", "aria-label": "Weights" }), readout = h("p", { className: "attn-readout" });

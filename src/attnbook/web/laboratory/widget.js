@@ -23,12 +23,12 @@ class Laboratory {
   constructor(model, el) {
     this.model = model;
     this.items = { ...ITEMS }; // what the reader asks the model, by task
-    [this.start, this.linked, this.measured] = [this.settings, [], new Map()]; // linked: names that a link has set
+    [this.start, this.linked, this.measured] = [this.settings, [], new Map()]; // linked: names set by a link
     this.runs = model.get("runs").map((run, n) => {
       const settings = settled(run.settings);
       return { ...run, settings, number: n + 1, stored: true, bet: null, sizes: this.measure(settings) };
     });
-    [this.seen, this.looked, this.chosen] = [null, 0, 0]; // the last look into a model, when that was; the opened head
+    [this.seen, this.looked, this.chosen] = [null, 0, 0]; // the last look into a model, and its time; the opened head
     this.ask = onceAFrame(() => keepFocus(this.root, () => this.draw(), this.go));
     this.kept = new Kept({ runs: this.runs, name: model.get("name"), changed: this.ask });
     this.training = new Training(this.runs, {
@@ -48,16 +48,16 @@ class Laboratory {
   get view() {
     return this.model.get("view") ?? VIEWS[0];
   }
-  // The settings as the ledger compares them: with the text that is learnt, by its hash.
+  // The settings as the ledger compares them: with the hash of the text to learn.
   get compared() {
     const { settings } = this;
     return settings.task === "text" ? { ...settings, text: hash(this.model.get("text")) } : settings;
   }
-  // What a model of these settings is, and what a step of it costs.
+  // The size of a model with these settings, and the cost of a step.
   measure(settings) {
     const text = this.model.get("text"), key = JSON.stringify([settings, text]);
     if (!this.measured.has(key)) {
-      if (this.measured.size > 50) this.measured.clear(); // each letter of a text makes a key
+      if (this.measured.size > 50) this.measured.clear(); // each letter typed makes a new key
       this.measured.set(key, sizes(settings, makeTask(settings.task, { text, table: this.model.get("table") })));
     }
     return this.measured.get(key);
@@ -114,12 +114,12 @@ class Laboratory {
   }
 
   // ---- what the reader does
-  change(given) { // a run under way goes on: settings are of the next one
+  change(given) { // a run in progress continues: settings apply to the next one
     const now = this.settings;
     if (given.task && given.task !== now.task) this.seen = null;
     put(this.model, { settings: settled(given, now) });
   }
-  // What a link has set for one task, the reader's own choice of another one takes back.
+  // If the reader chooses another task, what a link has set is taken back.
   choose(given) {
     const back = given.task ? Object.fromEntries(this.linked.map((name) => [name, this.start[name]])) : {};
     this.linked = given.task ? [] : this.linked.filter((name) => !(name in given));
@@ -142,7 +142,7 @@ class Laboratory {
     this.ask();
   }
 
-  // Goes on with the run under way, or begins one with so many seeds; `single` makes one step of it and waits.
+  // Continues the run in progress, or begins one with `count` seeds; `single` makes one step of it and waits.
   async play(count, single = false) {
     const { model, training } = this;
     if (!training.running) {
@@ -157,7 +157,7 @@ class Laboratory {
     this.look(true);
     this.ask();
   }
-  // What was learnt so far of the run under way, or of the last one.
+  // Stores the run in progress, or the last one, as far as it has come.
   keep() {
     const { active } = this.training;
     if (active && !active.dropped && this.runs.includes(active.run)) this.kept.put(active.run, true);
@@ -174,7 +174,7 @@ class Laboratory {
     this.ask();
   }
 
-  // What the model now answers, and where it looks.
+  // Looks into the model, at most once in LOOKS ms unless `must`.
   async look(must = false) {
     const { active } = this.training;
     if (!active?.run.sizes || (!must && performance.now() - this.looked < LOOKS)) return;

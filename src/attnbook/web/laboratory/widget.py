@@ -1,4 +1,4 @@
-"""Laboratory: a small Transformer that trains in the page, with the parts that one chooses."""
+"""Laboratory: a small Transformer that trains in the page, with parts that the reader chooses."""
 
 import json
 from functools import cache
@@ -21,7 +21,7 @@ CHOICES = {
     )
 }
 LARGEST = 999  # the largest number in the task of number words
-LEAST, LONGEST = 200, 20_000  # characters of a text
+LEAST, LONGEST = 200, 20_000  # fewest and most characters of a text
 TEXT = (
     "Four score and seven years ago our fathers brought forth on this continent, a new nation, "
     "conceived in Liberty, and dedicated to the proposition that all men are created equal. Now "
@@ -37,7 +37,7 @@ TESTED = ("step", "loss", "exact", "tokens")
 
 @cache
 def number_table() -> str:
-    """The numbers 1..999, a line each: `forty two=zwei und vierzig`."""
+    """The numbers 1..999, one per line, as in `forty two=zwei und vierzig`."""
     pairs = map(number_pair, range(1, LARGEST + 1))
     return "\n".join(f"{' '.join(pair.source)}={' '.join(pair.target)}" for pair in pairs)
 
@@ -47,16 +47,16 @@ class Laboratory(Widget):
 
         loss = - mean log P(output token | input, output before it)
 
-    A worker trains it in plain JavaScript, from initial parameters distributed as PyTorch's; one in
-    eight inputs is held out for testing. A ledger lists each run by its changes, with the reader's
-    bet and a verdict: five seeds beside five, or that one cannot tell. The reader's runs stay in
-    the browser, under the widget's name, and go into a link or a file.
+    A worker trains it in plain JavaScript, from initial parameters distributed as in PyTorch; one
+    in eight inputs is held out for testing. A ledger lists each run by its changes, with the
+    reader's bet and a verdict, which compares five seeds with five or says that one cannot tell.
+    The reader's runs stay in the browser, under the widget's name, and go into a link or a file.
 
     Args:
-        runs: rows of a table (`tables.load`): earlier runs, with which the ledger begins and which
-            the picture draws. Columns are `step`, `loss` (held-out items, nats per token), `exact`
-            and `tokens` (shares of right items and tokens), and settings; what is no column
-            stands where the laboratory begins.
+        runs: rows of a table (`tables.load`): earlier runs, which begin the ledger and are drawn in
+            the picture. Columns are `step`, `loss` (on held-out items, in nats per token), `exact`
+            and `tokens` (shares of correct items and tokens), and settings; a setting without a
+            column has its default in `CHOICES`.
         text: the training text of the task "text", 200 to 20,000 characters; the reader can replace
             it.
         title: the heading; it states the finding.
@@ -65,17 +65,18 @@ class Laboratory(Widget):
             `norm`, `residual`, `causal`, `network`, `activation`, `optimizer`, `lr`, `schedule`,
             `warmup`, `decay_steps`, `clip`, `batch`, `steps`, `seed`, named as in
             `TransformerConfig` where it has them. `CHOICES` lists their values.
-        view: what the charts are drawn against: "steps", "compute" (operations so far), or "size",
-            at equal compute.
+        view: what the charts are plotted against: "steps", "compute" (operations so far), or
+            "size", at equal compute.
 
-    `settings` and `view` follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `settings` and `view` track the reader's choices; setting them changes what is
+    shown.
 
     Raises:
         ValueError: if a setting, its value or the view is unknown, a column is missing, or the text
             is too short or too long.
 
     Source: Loshchilov and Hutter 2019 (AdamW); Jordan et al. 2024 (Muon); Hoffmann et al. 2022
-    (the best size for a compute).
+    (the best size for a compute budget).
     """
 
     _esm, _css = bundles.load("Laboratory")
@@ -155,7 +156,7 @@ class Laboratory(Widget):
 
 
 def _settled(given: dict[str, Any]) -> dict[str, Any]:
-    """All settings, those that are not given where they start."""
+    """All settings; those that are not given have their defaults."""
     for name, value in given.items():
         if name not in CHOICES:
             raise WidgetError(f"settings must be of {', '.join(CHOICES)}, not {name!r}")
@@ -168,7 +169,7 @@ def _settled(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runs(table: np.ndarray) -> list[dict[str, Any]]:
-    """Rows of the table as runs: those that differ in their seed alone are one."""
+    """The table's rows as runs; those that differ only in their seed are one run."""
     columns = table.dtype.names or ()
     if missing := [name for name in TESTED if name not in columns]:
         raise WidgetError(f"runs must have the columns of the table, not miss {missing}")
@@ -188,13 +189,13 @@ def _runs(table: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _told(settings: dict[str, Any], base: dict[str, Any]) -> str:
-    """What tells a run from the widget's own settings."""
+    """The settings in which a run differs from `base`, as text."""
     names = [name for name in CHOICES if name != "seed" and settings[name] != base[name]]
     return ", ".join(f"{CHOICES[name][0]}: {settings[name]}" for name in names) or "as it stands"
 
 
 def _band(axis: Axes, run: dict[str, Any], name: str, label: str) -> None:
-    """The mean of the seeds over the steps, between the least and the largest."""
+    """Draw the mean of the seeds at each step, in a band from the least to the largest."""
     values = np.array([[test[name] for test in seed["tests"]] for seed in run["seeds"]], float)
     steps = [test["step"] for test in run["seeds"][0]["tests"]]
     (line,) = axis.plot(steps, values.mean(0), label=label)

@@ -4,7 +4,7 @@ import { along, backToFront, camera } from "./surfaces.js";
 export const SHADES = 216; // colours of a surface
 const CORNERS = [[-1, -1], [1, -1], [1, 1], [-1, 1]];
 
-// `height` gives the height 0..1 of each point of the n x n grid; `dots` are [point, colour, radius].
+// `height(i, j)` is the height, 0..1, of a point of the n x n grid; `dots` are [point, colour, radius].
 export function paintSurface(canvas, { n, height, azimuth, elevation, dots, theme }) {
   const width = canvas.parentNode.clientWidth, ctx = cleared(canvas, width);
   const look = camera(width, azimuth, elevation), mesh = meshOf(look, n, height);
@@ -18,7 +18,7 @@ export function paintSurface(canvas, { n, height, azimuth, elevation, dots, them
   paintDots(ctx, mesh, n, dots, theme.page);
 }
 
-// The canvas's context in CSS pixels; it is square, and sharp on any screen.
+// The context of the cleared canvas, in CSS pixels; the canvas is square, and sharp on any screen.
 function cleared(canvas, width) {
   const pixels = Math.round(width * devicePixelRatio), ctx = canvas.getContext("2d");
   if (canvas.width !== pixels) canvas.width = canvas.height = pixels;
@@ -27,7 +27,7 @@ function cleared(canvas, width) {
   return ctx;
 }
 
-// Every point's pixels and height, row by row.
+// Every point's position in pixels and height, row by row.
 function meshOf(look, n, height) {
   const heights = new Float64Array(n * n), xs = [], ys = [];
   for (let i = 0; i < n; i++) {

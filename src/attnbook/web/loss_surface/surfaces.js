@@ -1,10 +1,10 @@
 // Losses over a plane as surfaces: how they are stored, how high they are, and where a camera sees their points.
-// No DOM, so that Node tests import this file as it is.
+// No DOM, so Node tests can import this file as it is.
 
-const TALL = 1.2, WIDEST = 1.56; // the height of a surface and half a canvas, half a side of the plane being 1
-const REACH = 24; // pixels: a pointer reads no point that is further away
+const TALL = 1.2, WIDEST = 1.56; // the height of a surface and half a canvas, in units of half the plane's side
+const REACH = 24; // pixels: points further from the pointer are not read
 
-// Losses travel as 16-bit floats.
+// Unpacks losses, stored as 16-bit floats.
 export function unpackHalf(view) {
   return Float64Array.from({ length: view.byteLength / 2 }, (_, i) => {
     const bits = view.getUint16(2 * i, true), exponent = (bits >> 10) & 31, fraction = bits & 1023;
@@ -12,14 +12,14 @@ export function unpackHalf(view) {
   });
 }
 
-// A point of the plane (x, y in -1..1) and its height 0..1 as seen from far away: to the right, up, how far behind.
+// A point of the plane (x, y in -1..1) at height z (0..1) as seen from far away: how far right, up and behind it is.
 export function projected(x, y, z, azimuth, elevation) {
   const [a, e] = [azimuth, elevation].map((degrees) => (degrees * Math.PI) / 180);
   const right = x * Math.cos(a) - y * Math.sin(a), behind = x * Math.sin(a) + y * Math.cos(a), up = (z - 0.5) * TALL;
   return [right, behind * Math.sin(e) + up * Math.cos(e), behind * Math.cos(e) - up * Math.sin(e)];
 }
 
-// Loss to height 0..1, one scale for all surfaces.
+// Maps losses to heights 0..1, with one scale for all surfaces.
 export function scaleOf(losses, log) {
   const f = log ? Math.log : (x) => x;
   let low = Infinity, high = -Infinity;
@@ -30,7 +30,7 @@ export function scaleOf(losses, log) {
 
 export const around = (degrees) => ((((degrees + 180) % 360) + 360) % 360) - 180;
 
-// The place of row or column i of n in -1..1.
+// The coordinate, in -1..1, of row or column i of n.
 export const along = (i, n) => (2 * i) / (n - 1) - 1;
 
 // A camera maps a point of the plane and its height to a square canvas: pixels right and down, and how far behind.
@@ -42,8 +42,8 @@ export function camera(width, azimuth, elevation) {
   };
 }
 
-// The point [i, j] of an n x n grid that `look`, a camera, sees nearest to pixel [px, py]; of points that look alike
-// the one in front. `height` gives each point's height.
+// The point [i, j] of an n x n grid that the camera `look` sees nearest to pixel [px, py], with a preference for points
+// in front; null if none is near. `height(i, j)` is a point's height.
 export function nearest(look, n, height, [px, py]) {
   let best = REACH, point = null;
   for (let i = 0; i < n; i++) {

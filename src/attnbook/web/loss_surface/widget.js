@@ -6,11 +6,11 @@ import { h, isTheirs, live, onceAFrame, put, stateControls } from "../shared/ui.
 import { SHADES, paintSurface } from "./mesh.js";
 import { along, around, camera, nearest, scaleOf, unpackHalf } from "./surfaces.js";
 
-const STEP = 5, SPEED = 0.5; // degrees: an arrow key, a pixel of a drag
-const LIGHTEST = 28; // of the colours for weights, the first one far enough from the page's
+const STEP = 5, SPEED = 0.5; // degrees per arrow key, and per pixel of a drag
+const LIGHTEST = 28; // index of the first weight colour that differs enough from the page
 const written = (loss) => format(loss, loss < 100 ? 3 : 0);
 
-// ---- the surfaces: their losses, points a side, one scale, and the `middle` point, the trained parameters
+// ---- the surfaces: their losses, points per side, one scale, and the `middle` point, the trained parameters
 function readSurfaces(model) {
   const losses = unpackHalf(model.get("surfaces"));
   const n = Math.round(Math.sqrt(losses.length / model.get("names").length));
@@ -62,7 +62,7 @@ function turnByKeys(model, { pictures, heard }) {
   });
 }
 
-// A drag turns; otherwise `show` gets each place of the pointer, and null when it leaves.
+// A drag turns the surfaces; otherwise `show` receives the pointer's events, and null when the pointer leaves.
 function turnByPointer(model, canvas, show) {
   let from = null; // where a drag began, and the angles then
   canvas.addEventListener("pointerdown", (event) => {
@@ -74,7 +74,7 @@ function turnByPointer(model, canvas, show) {
     if (!event.buttons) return show(event);
     if (!from) return;
     const [x, y, a, e] = from, upwards = event.pointerType === "touch" ? 0 : event.clientY - y;
-    turnTo(model, a + SPEED * (event.clientX - x), e + SPEED * upwards); // upwards a finger scrolls
+    turnTo(model, a + SPEED * (event.clientX - x), e + SPEED * upwards); // a vertical swipe scrolls
   });
   for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (from = null));
   canvas.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && show(null));
@@ -110,7 +110,7 @@ function drawReadouts(model, { readouts, point }, { surfaces, hover }) {
 }
 
 function drawSurfaces(model, { root, pictures, canvases, gradient }, state) {
-  if (!pictures.clientWidth) return; // not attached or hidden as yet: painted when it gets a size
+  if (!pictures.clientWidth) return; // not attached yet, or hidden: painted once it has a size
   if (!state.theme) {
     state.theme = themeOf(root);
     const shades = state.theme.shades.filter((_, shade) => shade % 16 === 0);

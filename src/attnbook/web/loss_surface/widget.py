@@ -1,4 +1,4 @@
-"""LossSurface: the loss around trained parameters as surfaces to be turned, side by side."""
+"""LossSurface: the loss around trained parameters as rotatable surfaces, side by side."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def _to_bytes(surfaces: np.ndarray, _: Any = None) -> bytes:
 
 
 class LossSurface(Widget):
-    """Losses over a plane through trained parameters, as surfaces that one turns together.
+    """Losses over a plane through trained parameters, as surfaces that rotate together.
 
     surfaces[k, i, j] = L_k(theta_k + a_i u_k + a_j v_k),  a = -extent .. extent in equal steps
 
@@ -28,18 +28,18 @@ class LossSurface(Widget):
     and colour have one scale for all surfaces; a dot marks the trained parameters.
 
     Args:
-        surfaces: `[k, n, n]`, one to three surfaces, n odd and 3 to 41, so that the middle is the
-            trained parameters. Losses in 0.0001 .. 65504 (clip larger ones), stored in 16 bits with
-            an error of at most 0.05 %; `widget.surfaces` has the stored values.
+        surfaces: `[k, n, n]`, one to three surfaces, n odd and 3 to 41, so that the trained
+            parameters are in the middle. Losses in 0.0001 .. 65504 (clip larger ones), stored in 16
+            bits with an error of at most 0.05 %; `widget.surfaces` has the stored values.
         names: titles of the surfaces.
         extent: how far the plane extends along each direction.
         log: whether heights and colours are logarithmic. By default they are if the largest loss is
-            more than 100 times the least. The reader can switch it.
+            more than 100 times the smallest. The reader can switch it.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `azimuth` and `elevation` (degrees, -180..180 and 0..90, which is from above) and `log` follow
-    the reader where there is a kernel, and set what is shown.
+    With a kernel, `azimuth` (degrees, -180..180), `elevation` (degrees, 0..90, which is from above)
+    and `log` track the reader's choices; setting them changes what is shown.
 
     Source: Li et al. 2018, section 4.
     """
@@ -137,7 +137,7 @@ class LossSurface(Widget):
 
 
 def _checked(surfaces: Any) -> np.ndarray:
-    """The losses as 16 bits keep them, if they are surfaces."""
+    """The losses rounded to float16, after checking shape and range."""
     values = as_array(surfaces, "surfaces")
     k, n, m = values.shape if values.ndim == 3 else (0, 0, 0)
     if not 1 <= k <= MOST or n != m or n % 2 == 0 or not 3 <= n <= LONGEST:

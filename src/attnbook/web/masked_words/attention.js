@@ -1,10 +1,10 @@
-// The attention of a hidden place in MaskedWords: choices of layer and head, and the weights of all heads as a table.
+// The attention of a hidden place in MaskedWords: menus for layer and head, and a table of all heads' weights.
 import { format, largest, visible } from "../shared/math.js";
 import { h, select, token } from "../shared/ui.js";
 import { chosen, looks, mean } from "./masked.js";
 import { makeHeads } from "./view.js";
 
-// Which heads a mean is taken of, in words; -1 stands for all.
+// Says in words which heads are averaged; -1 means all.
 function headsWritten(layer, head) {
   if (layer < 0) return head < 0 ? "mean of all heads" : `mean of head ${head + 1} of every layer`;
   return head < 0 ? `mean of layer ${layer + 1}` : `layer ${layer + 1}, head ${head + 1}`;
@@ -15,7 +15,7 @@ function fillOptions(list, names) {
   list.replaceChildren(...names.map((name) => h("option", {}, name)));
 }
 
-// `shape` is [layers, heads]; `change` gets the trait that the reader chose.
+// `shape` is [layers, heads]; `change` receives the traits that the reader sets.
 export function makeAttention(shape, change) {
   const [layers, heads] = shape, numbers = (size) => Array.from({ length: size }, (_, n) => String(n + 1));
   const which = select("hidden word", [], (n) => change({ place: n }));
@@ -28,7 +28,7 @@ export function makeAttention(shape, change) {
     h("div", { className: "attn-row" }, which.node, way.node, layer.node, head.node), map.node, readout);
   let shown; // what was drawn last
 
-  // What a cell under the pointer holds or, without one, what the place has to do with most.
+  // Writes the weight of the cell under the pointer or, without one, the tokens with the largest mean weights.
   function tell(cell) {
     const { name, row, weights, means, into } = shown, named = (place) => token(visible(row[place]));
     if (cell) {
@@ -44,7 +44,7 @@ export function makeAttention(shape, change) {
     }
   }
 
-  // Draws the place number `at` of `hidden`. What comes back says how far each token of the row is filled, and why.
+  // Draws `hidden[at]`. Returns `level`, how far each token of the row is filled, and a `legend` that explains it.
   function draw({ row, places, attention }, hidden, at, choice) {
     const place = hidden[at], name = visible(place.name), { into } = choice;
     fillOptions(which.list, hidden.map((each) => visible(each.name)));

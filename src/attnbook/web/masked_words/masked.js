@@ -1,8 +1,8 @@
-// What MaskedWords makes of an answer of the engine; no DOM.
+// What MaskedWords computes from an answer of the engine; no DOM.
 import { grouped, largest, softmax } from "../shared/math.js";
 
-// Which words are hidden when a text was edited: those before and after the words that changed, and as many words
-// in between, if their number is the same.
+// Which words stay hidden when the text is edited: those before and after the changed words and, if the number of
+// words is the same, those among them.
 export function stillHidden(masks, before, after) {
   const least = Math.min(before.length, after.length), shift = after.length - before.length;
   let first = 0, last = 0;
@@ -14,8 +14,8 @@ export function stillHidden(masks, before, after) {
   });
 }
 
-// For each hidden piece: its place, the token that stood there, a name ("men"; "men (2)" for another "men"), the
-// probability of every token at temperature t, the hidden one's own and its rank. Python stores the same, but for p.
+// For each hidden piece: its place, the hidden token, a name ("men"; "men (2)" for a second "men"), the probability of
+// every token at temperature t, and the hidden token's own probability and rank. Python stores the same without p.
 export function distributions({ row, places, logits }, ids, t) {
   const size = logits.shape[1];
   return places.map((place, n) => {
@@ -27,11 +27,11 @@ export function distributions({ row, places, logits }, ids, t) {
 }
 export const likeliest = (p, tokens, top) => largest(p, top).map((id) => ({ token: tokens[id], p: p[id] }));
 
-// Whether a token may be piece number n of a word in several pieces: the first begins it, the others go on.
+// Whether a token may be piece n of a word: special tokens may not, and only pieces after the first begin with "##".
 export const fits = (token, n) => !/^\[.+\]$/.test(token) && token.startsWith("##") === n > 0;
 
-// The likeliest words of as many pieces as these lists, one for each piece: the pieces are guessed apart, so the chance
-// of a word is their product. `best[n]` are the likeliest tokens of piece n that fit.
+// The likeliest words made of one token from each list. The pieces are predicted independently, so the probability of a
+// word is the product of theirs. `best[n]` holds the likeliest tokens that fit piece n.
 export function joined(best, top) {
   const longer = (words, next) => words
     .flatMap((word) => next.map(({ token, p }) => ({ token: word.token + token.replace("##", ""), p: word.p * p })))
@@ -39,8 +39,8 @@ export function joined(best, top) {
   return best.reduce(longer, [{ token: "", p: 1 }]);
 }
 
-// What the page shows for each hidden word: one of one piece is its place; of several, the places together. `of(place,
-// n)` gives the likeliest tokens of a place as piece n of a word.
+// What the page shows for each hidden word: the place of its only piece, or the places of its pieces combined.
+// `of(place, n)` returns the likeliest tokens of a place as piece n of a word.
 export function wholeWords(places, words, top, of) {
   const at = new Map(places.map((each) => [each.place, each])), times = new Map();
   return words.filter((word) => word.places.length && at.has(word.places[0])).map((word) => {
@@ -55,15 +55,15 @@ export function wholeWords(places, words, top, of) {
   });
 }
 
-// The weights of each head between a hidden place and every token, [token head], the heads of all layers in a row:
-// what the place looks at, or what looks at the place.
+// The weights of each head between a hidden place and every token, [token head], heads counted through all layers:
+// what the place attends to or, with `into`, what attends to it.
 export function looks({ data, shape: [layers, heads, n] }, place, into) {
   const weight = (token, head) => data[(head * n + (into ? token : place)) * n + (into ? place : token)];
   const each = (size, make) => Array.from({ length: size }, (_, m) => make(m));
   return each(n, (token) => each(layers * heads, (head) => weight(token, head)));
 }
 
-// Which of those heads are chosen: all, a layer's, one of every layer, or one; -1 stands for all. And their mean.
+// Which of those heads are chosen: all, a layer's, the same in every layer, or one; -1 means all. And their mean.
 export function chosen([layers, heads], layer, head) {
   return Array.from({ length: layers * heads }, (_, n) =>
     (layer < 0 || Math.floor(n / heads) === layer) && (head < 0 || n % heads === head));

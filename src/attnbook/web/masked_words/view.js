@@ -4,14 +4,14 @@ import { MASK } from "../engine/wordpiece.js";
 import { format, grouped, share, visible } from "../shared/math.js";
 import { h, token } from "../shared/ui.js";
 
-const FEW = 6; // words of a remark
+const FEW = 6; // most words in a remark
 
 function filled(node, level) {
   node.style.setProperty("--level", level);
   return node;
 }
 
-// A button for each word. `hide` is told the number of one that was pressed.
+// A button for each word. `hide` receives the index of a pressed one.
 export function makeChips(hide) {
   const node = h("div", { className: "attn-chips", role: "group", "aria-label": "Words. Press one to hide it." });
   let buttons = [], ends = [], shown = "";
@@ -22,10 +22,10 @@ export function makeChips(hide) {
     node.replaceChildren(ends[0], ...buttons, ends[1]);
   }
 
-  // `level(place)` says how far a place of the row is filled, 0 to 1.
+  // `level(place)` is how far a place of the row is filled, 0 to 1.
   function draw({ words, row, masks }, ready, level) {
     const all = JSON.stringify(words.map(({ text }) => text));
-    if (shown !== all) fill(words); // else a button that was pressed keeps the focus
+    if (shown !== all) fill(words); // otherwise the pressed button keeps the focus
     shown = all;
     words.forEach(({ text, known, places }, n) => {
       const chip = buttons[n], hidden = masks.includes(n) && places.length > 0;
@@ -34,7 +34,7 @@ export function makeChips(hide) {
       chip.replaceChildren(...pieces.map(([piece, full]) =>
         filled(h("bdi", { className: "attn-piece" }, visible(piece)), full)));
       chip.classList.toggle("attn-unknown", !known);
-      chip.disabled = !ready || !places.length || text === MASK; // who wrote it takes it out of the text
+      chip.disabled = !ready || !places.length || text === MASK; // a typed [MASK] is removed by editing the text
       chip.setAttribute("aria-pressed", hidden);
       const name = visible(text) + (known ? "" : ", unknown to the model");
       const behind = `${MASK.repeat(places.length)}, ${name}`;
@@ -45,7 +45,7 @@ export function makeChips(hide) {
   return { node, draw };
 }
 
-// What is unusual about the words, in words.
+// Remarks on words that are unknown, cut into pieces, or not read.
 export function remarks({ words, row }) {
   const list = (some, more = () => "") => [
     ...some.slice(0, FEW).flatMap((word, n) => [n ? ", " : "", token(visible(word.text)), more(word)]),
@@ -62,9 +62,9 @@ export function remarks({ words, row }) {
   return lines.filter(([some]) => some.length).map(([, ...line]) => h("p", { className: "attn-note" }, ...line));
 }
 
-// The bars of one hidden place or word: `best`, the likeliest tokens or words, up to the probability `full`; and how
-// many others there are, "all" if they are not counted. `then` gives the probability that a token had before, if it had
-// one.
+// The bars of one hidden place or word: `best`, the likeliest tokens or words, with a full bar at the probability
+// `full`, and the number of `others` ("all" if the word is in pieces). `then` returns the earlier probability of a
+// token, if it had one.
 export function makeBars({ hidden, name, own, rank, pieces }, best, others, full, then) {
   const line = ({ token: text, p }) => {
     const was = then(text);
@@ -91,9 +91,9 @@ export function makeBars({ hidden, name, own, rank, pieces }, best, others, full
       "Write [MASK] in its place to ask for one whole word.")] : []));
 }
 
-// The weight of every head between a place and each token: a row a token, a column a head. `tell` gets the cell that a
-// pointer is at, or nothing; `choose` gets one that was pressed. Cells are filled by `level` of their weight; `on` says
-// of each head whether it is chosen, `hidden` of each token whether it is.
+// The weight of every head between a place and each token: one row per token, one column per head. `tell` receives the
+// cell under the pointer, or nothing; `choose` a pressed one. Cells are filled by the `level` of their weight; `on`
+// says which heads are chosen, `hidden` which tokens are hidden.
 export function makeHeads(tell, choose) {
   const node = h("div", { className: "attn-heads", role: "region", tabIndex: 0, "aria-label": "Weights of all heads" });
   const cellAt = ({ target }) => {

@@ -1,4 +1,4 @@
-// MaskedWords: words of the reader's own sentence are hidden, and a BERT in the page says what it would put there.
+// MaskedWords: the reader hides words of a sentence, and a BERT in the page says what it would put there.
 import { wordsAndMasks } from "../engine/wordpiece.js";
 import { makeAttention } from "./attention.js";
 import { distributions, fits, likeliest, stillHidden, wholeWords } from "./masked.js";
@@ -8,7 +8,7 @@ import { summon } from "../shared/model.js";
 import { slider } from "../shared/plot.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
-const LEVELS = 65535, LETTERS = 500, MOST = 20; // of stored weights; of a text; of the words shown
+const LEVELS = 65535, LETTERS = 500, MOST = 20; // levels of a weight; most letters of a text; most words shown
 const SET = ["temperature", "top", "place", "into", "layer", "head"];
 const LEAD = "Press a word to hide it: the model reads the rest and says what it would put there. "
   + "The sentence is yours to change; [MASK] in it is hidden, too.";
@@ -25,7 +25,7 @@ class MaskedWords {
     this.answer = { ...answer, attention: { shape, data } };
     this.before = null; // the answer before the reader's last change
     this.typing = false;
-    this.engine = this.tokens = this.ids = undefined; // of the model, once it is there
+    this.engine = this.tokens = this.ids = undefined; // the model's, once it has loaded
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
@@ -104,13 +104,13 @@ class MaskedWords {
     this.draw();
     if (!this.typing) this.heard.textContent = Array.from(this.bars.children, (each) => each.dataset.said).join(". ");
   }
-  // The hidden places of an answer, with the distributions of the model or, before it is there, the stored ones.
+  // The hidden places of an answer, with the model's distributions or, until it has loaded, the stored tokens.
   hiddenPlaces(answer) {
     if (!answer) return [];
     return answer.logits ? distributions(answer, this.ids, this.model.get("temperature")) : this.likely;
   }
 
-  // The same as words: the pieces of one that was cut are joined.
+  // The same by word: the pieces of a word that was cut are joined.
   hiddenWords(answer, places) {
     const fitting = ({ p, best }, n) => (p
       ? likeliest(p.map((x, id) => (fits(this.tokens[id], n) ? x : -1)), this.tokens, MOST).filter((one) => one.p >= 0)

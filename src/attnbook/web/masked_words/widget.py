@@ -1,4 +1,4 @@
-"""MaskedWords: a BERT in the page fills the words that the reader hides in a sentence."""
+"""MaskedWords: a BERT in the page fills in the words that the reader hides in a sentence."""
 
 import re
 import textwrap
@@ -16,19 +16,19 @@ from attnbook.model.recording import recorded
 from attnbook.web._model_widget import ModelWidget, brief
 from attnbook.web._widget import WidgetError, as_list, format_number, short
 
-MASK = "[MASK]"  # written in a text, it is a hidden word
-KEPT = 20  # most likely tokens that are stored, for when the model does not run
+MASK = "[MASK]"  # written in a text, it counts as a hidden word
+KEPT = 20  # how many of the most likely tokens are stored, for when the model does not run
 LEVELS = 65535  # a weight is stored in 16 bits
 
 
 class MaskedWords(ModelWidget):
-    """A sentence whose words can be hidden, with what a BERT would put there and where it looks.
+    """A sentence whose words can be hidden, with a BERT's guesses for them and its attention.
 
         P(word at i) = softmax(logits_i / t)
 
-    with i a masked place and t the temperature. The model runs in the page, on the reader's own
-    sentence: a worker reads the weights, which a kernel sends or the site has in a file. For use
-    without either, a notebook stores the current answer.
+    with i a masked position and t the temperature. The model runs in the page, on the reader's own
+    sentence: a worker reads the weights, which come from a kernel or from a file on the site. For
+    use without either, a notebook stores the current answer.
 
     Args:
         text: the sentence, at most 500 characters; a `[MASK]` in it is one hidden word.
@@ -36,13 +36,14 @@ class MaskedWords(ModelWidget):
         weights: the model: the name of a file in the package's folder `weights`, or the path of any
             file that `save_int8` wrote; on the site only the former works.
         temperature: where the slider starts, above 0.
-        top: number of most likely tokens that are shown, at most 20.
+        top: how many of the most likely tokens are shown, at most 20.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `text`, `masks`, `temperature`, `top` follow the reader where there is a kernel, and set what is
-    shown; so do `place` (which hidden piece, from 0), `into` (False: what it looks at; True: what
-    looks at it), `layer` and `head` (from 0, -1 for all), which choose the weights on view.
+    With a kernel, `text`, `masks`, `temperature` and `top` track the reader's choices; setting them
+    changes what is shown. So do `place` (which hidden piece, from 0), `into` (False: what it
+    attends to; True: what attends to it), `layer` and `head` (from 0, -1 for all), which select the
+    attention weights on view.
 
     Source: Devlin et al. 2019, section 3.1.
     """
@@ -121,15 +122,15 @@ class MaskedWords(ModelWidget):
         return proposal["value"]
 
     def _words(self) -> list[str]:
-        """The words of the text; a `[MASK]` that is written there is one of them."""
+        """The words of the text; a `[MASK]` in it counts as one of them."""
         first, *others = re.split(re.escape(MASK), self.text, flags=re.IGNORECASE)
         rest = [word for part in others for word in (MASK, *self._tokenizer.words(part))]
         return [*self._tokenizer.words(first), *rest]
 
     def _read(self) -> tuple[list[dict[str, Any]], list[int]]:
-        """The words with the places of their pieces, and the row of ids that the model reads.
+        """The words with the positions of their pieces, and the row of ids that the model reads.
 
-        Once a word does not fit into the row, it and all later words have no places.
+        The first word that does not fit into the row and all words after it have no positions.
         """
         row, words, full = [self._tokenizer.vocab.bos], [], False
         for word in self._words():
@@ -141,7 +142,7 @@ class MaskedWords(ModelWidget):
         return words, [*row, self._tokenizer.vocab.eos]
 
     def _ask(self, _: Any = None) -> None:
-        """The answer, in the form of the page's own engine (`engine/bert.js`), to be stored."""
+        """Store the answer, in the format of the page's own engine (`engine/bert.js`)."""
         words, row = self._read()
         self.masks = [n for n in self.masks if n < len(words)]  # a new text may be shorter
         hidden = [n for n, word in enumerate(words) if n in self.masks or word["text"] == MASK]
@@ -214,9 +215,9 @@ class MaskedWords(ModelWidget):
 
 
 def whole_words(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The hidden words of an answer: pieces of one word joined, a chance the product of theirs.
+    """The hidden words of an answer: pieces are joined, and their probabilities multiplied.
 
-    The pieces are guessed apart; the first begins the word, the others go on with `##`.
+    Pieces are guessed independently; the first begins the word, the others start with `##`.
     """
     at, found = {each["place"]: each for each in answer["likely"]}, []
     for n in answer["masks"]:
@@ -243,6 +244,6 @@ def whole_words(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def counted(names: list[str]) -> list[str]:
-    """Each name, and from its second time on which time it is: `["a", "b", "a (2)"]`."""
+    """The names, with repetitions numbered from the second on: `["a", "b", "a (2)"]`."""
     times = [names[: n + 1].count(name) for n, name in enumerate(names)]
     return [f"{name} ({n})" if n > 1 else name for name, n in zip(names, times, strict=True)]

@@ -1,4 +1,4 @@
-// What a model has of parameters by part and keeps in its cache, and the names of a part.
+// A model's parameters by part, the size of its cache, and the names of a part.
 import { grouped } from "../shared/math.js";
 import { h } from "../shared/ui.js";
 
@@ -14,7 +14,7 @@ const head = (...texts) => h("thead", {}, h("tr", {}, ...texts.map((text) => h("
 export const sum = (counts) =>
   Object.entries(counts).reduce((all, [part, count]) => all + (part === "cache" ? 0 : count), 0);
 
-// Names [here, papers, transformers] of the part that is open.
+// The names of the open part, as rows [here, in papers, in transformers].
 function card(part, names) {
   const lines = names.map(([here, paper, theirs]) =>
     h("tr", {}, h("td", {}, h("code", {}, here)), h("td", {}, paper), h("td", {}, h("code", {}, theirs))));
@@ -22,7 +22,7 @@ function card(part, names) {
     head("here", "in papers", "in transformers"), h("tbody", {}, ...lines));
 }
 
-// What a part makes of a token: rows of a label, a role, numbers and what is said of them.
+// What a part does to a token: rows [label, role, numbers, explanation].
 function work(title, rows) {
   const lines = rows.map(([label, role, numbers, said]) => h("li", { className: role && `draw-${role}` },
     h("b", {}, label), h("span", { className: "attn-numbers" }, ...numbers.map((x) => h("span", {}, x))),

@@ -1,4 +1,4 @@
-"""What a ModelMap tells of a model: how it looks, what it has and keeps, its parts' names."""
+"""What a ModelMap shows of a model: its look, its parameters and cache, its parts' names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from attnbook.web._widget import WidgetError
 ACTIVATIONS = {
     "relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU", "silu": "SiLU", "relu2": "ReLU²",
 }  # fmt: skip
-# What can be exchanged by itself: the fields of a configuration, and the drawing's parts.
+# What can be exchanged on its own: the fields of a configuration, and the drawing's parts.
 CHANGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "norm": (("normalizer", "norm_eps"), ("norm",)),
     "network": (("activation", "gated", "d_ff"), ("feed-forward",)),
@@ -26,7 +26,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "output": (("tied",), ("output",)),
 }
 UNSEEN = {"dropout": 0.0, "init_std": None, "embedding_scale": False}  # no drawing shows them
-# For each part its names here, in papers, and in `transformers`.
+# The names of each part: here, in papers, and in `transformers`.
 NAMES: dict[str, dict[str, list[tuple[str, str, str]]]] = {
     "gpt2": {
         "embedding": [("stack.embedding", "E, W_e", "wte")],
@@ -131,7 +131,7 @@ def look(config: TransformerConfig, shape: str) -> Look:
     """How a configuration is drawn.
 
     Raises:
-        ValueError: if it has what the drawing lacks.
+        ValueError: if its parts are not those of the drawing.
     """
     last = config.final_norm in (None, config.norm == "pre")
     rotary = config.positions == "rotary"
@@ -163,7 +163,7 @@ def look(config: TransformerConfig, shape: str) -> Look:
 
 
 def changes(one: TransformerConfig, other: TransformerConfig) -> list[str]:
-    """What is exchanged between two configurations, if that is all that differs; else nothing."""
+    """The names in `CHANGES` by which two configurations differ, or none if more differs."""
     differ = [name for name, (fields, _) in CHANGES.items() if _taken(one, other, fields) != one]
     rest = replace(_mixed(one, other, differ), **UNSEEN)
     return differ if rest == replace(other, **UNSEEN) else []
@@ -182,7 +182,7 @@ def _mixed(
 
 
 def change(name: str, configs: Sequence[TransformerConfig]) -> dict[str, Any]:
-    """What a page needs to exchange something: the drawing's parts, words, the part it opens."""
+    """What the page needs for an exchange: the drawing's parts, labels, and the part to open."""
     parts = CHANGES[name][1]
     opens = {"keys": "attention", "bias": ""}.get(name, parts[0])
     return {
@@ -210,7 +210,7 @@ def _said(name: str, config: TransformerConfig) -> str:
 def ledgers(
     configs: Sequence[TransformerConfig], names: Sequence[str], sizes: Sequence[int], shape: str
 ) -> dict[str, list[int]]:
-    """Parameters by `rows`, for each choice of what is exchanged: its names in order, or "all"."""
+    """The counts of `rows` for each set of exchanges, by its names in order, or by "all"."""
     made = {}
     for count in range(len(names) + 1):
         for chosen in combinations(names, count):
@@ -222,7 +222,7 @@ def ledgers(
 
 
 def rows(config: TransformerConfig, vocab_size: int, shape: str) -> list[str]:
-    """What a ledger counts, in order: parameters of parts, and numbers of the cache for a token."""
+    """What a ledger counts, in order: each part's parameters, and a decoder's cache per token."""
     return [*parameters(config, vocab_size, shape=shape), *["cache"] * (shape == "decoder")]
 
 
@@ -236,7 +236,7 @@ def _ledger(config: TransformerConfig, vocab_size: int, shape: str) -> list[int]
 
 
 def names_of(config: TransformerConfig, shape: str) -> Mapping[str, Any]:
-    """The names of each part, in the family that it comes from."""
+    """The names of each part, in the model family that it comes from."""
     if shape == "encoder":
         return NAMES["bert"] | SETTINGS["bert"]
     rms = config.normalizer == "rms"

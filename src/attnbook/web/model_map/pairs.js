@@ -1,7 +1,7 @@
-// Two drawings of one layout as one, whose parts are exchanged.
+// Combines two drawings of the same layout into one whose parts can be exchanged.
 
-// Puts the parts of another drawing of the same layout beside those of this one. What comes back shows one or the
-// other of each that is called `name`.
+// Puts the parts of another drawing of the same layout beside those of this one. Returns a function that shows this
+// or the other version of the parts called `name`.
 export function pairParts(map, other) {
   const of = (node, name) => [...node.querySelectorAll(`[data-part="${name}"]`)];
   const pairs = new Map();

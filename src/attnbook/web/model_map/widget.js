@@ -1,17 +1,17 @@
-// ModelMap: a decoder or an encoder as one drawing: what its parts have and keep, their names, and what another model
-// has in their place.
+// ModelMap: a decoder or an encoder as one drawing: its parts' parameters and cache, their names, and what another
+// model has in their place.
 import { grouped } from "../shared/math.js";
 import { live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark } from "../transformer_map/map.js";
 import { makeLedger, sum } from "./ledger.js";
 import { pairParts } from "./pairs.js";
 
-// Two models of unlike sizes are exchanged as wholes.
+// Two models of different sizes can only be exchanged as a whole.
 function changesOf(model) {
   const models = model.get("models"), changes = model.get("changes");
   return changes.length || models.length < 2 ? changes : [{ name: "all", parts: [] }];
 }
-// In the order of letters: a link counts them, and a kernel and a page may hold them in different orders.
+// In alphabetical order: a link stores an index, and a kernel and a page may hold the names in different orders.
 const namesOf = (model) => [...new Set(model.get("models").flatMap(({ names }) => Object.keys(names)))].sort();
 // Counts by part, and the bytes of the whole cache.
 function countsOf(model) {
@@ -24,10 +24,10 @@ const takenOf = (model) => {
   return { taken, all: taken.length > 0 && taken.length === changesOf(model).length };
 };
 
-const TITLES = { keys: "Grouped queries" }; // how many heads is not the small model's
+const TITLES = { keys: "Grouped queries" }; // the small model has another number of heads
 const workedOf = (model, name) => model.get("worked")?.[name]; // an older notebook stores none
 
-// Exchanges something, or takes the exchange back. What has numbers opens when it comes.
+// Makes an exchange or takes it back. When a part that has worked numbers is swapped in, it opens.
 function turn(model, { name, opens }, names) {
   const taken = model.get("exchanged"), exchanged = names.filter((other) => taken.includes(other) !== (other === name));
   put(model, { exchanged, ...(workedOf(model, name) && exchanged.includes(name) ? { part: opens } : {}) });
@@ -73,7 +73,7 @@ function said(model, counts) {
   return `${which}: ${grouped(sum(counts))} parameters.${cache}`;
 }
 
-// The names of a part: those of the model that it comes from.
+// The names of a part in the model that it comes from.
 function namesNow(model, part) {
   const { taken, all } = takenOf(model);
   const change = model.get("changes").find(({ opens }) => opens === part);

@@ -1,4 +1,4 @@
-"""ModelMap: this is GPT, this is BERT: one tower with all that it is made of, has and keeps."""
+"""ModelMap: GPT or BERT as one tower, with all its parts, its parameters and its cache."""
 
 import json
 import math
@@ -26,28 +26,26 @@ class ModelMap(Widget):
         ModelMap({"GPT-2": GPT_2, "SmolLM2": SMOLLM2}, [50257, 49152])
         ModelMap({"BERT": BERT}, 30522, shape="encoder")
 
-    A part that is pressed shows its names: here, in papers, and in `transformers`. A second model
-    stands in the same picture: its parts are exchanged one by one or, where its sizes differ too,
-    all at once.
+    Pressing a part shows its names: here, in papers, and in `transformers`. A second model shares
+    the picture: its parts can be swapped in one by one or, if its sizes differ too, all at once.
 
     Args:
-        models: one or two configurations by their names.
-        vocab_size: number of tokens, one number or one for each model.
-        shape: "decoder", or "encoder": BERT, with its two output layers.
-        n_tokens: tokens of the text that the cache holds.
-        n_bytes: bytes of a number in the cache.
-        worked: by the name of what is exchanged, rows of a label, a role, numbers as text and what
-            is said: they open with the second model's part. `attnbook.walks.modern_parts` makes
-            some.
+        models: name -> configuration, of one or two models.
+        vocab_size: number of tokens in the vocabulary, one number for all or one for each model.
+        shape: "decoder", or "encoder", which is BERT with its two output layers.
+        n_tokens: number of tokens in the cache.
+        n_bytes: bytes per number in the cache.
+        worked: name of an exchange -> rows of a label, a role, numbers as text and an explanation;
+            they open with the second model's part. `attnbook.walks.modern_parts` makes some.
         title: the heading.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `exchanged` (the names of what is exchanged, or "all") and `part` (the part that is open, "" for
-    none) follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `exchanged` (the names of what is exchanged, or "all") and `part` (the open part,
+    "" for none) track the reader's choices; setting them changes what is shown.
 
     Raises:
-        ValueError: if models are not one or two configurations with a size of vocabulary each, or
-            have what the drawing lacks.
+        ValueError: if models are not one or two configurations with a vocabulary size each, or
+            their parts are not those of the drawing.
 
     Source: Radford et al. 2019; Devlin et al. 2019; Grattafiori et al. 2024.
     """
@@ -120,7 +118,7 @@ class ModelMap(Widget):
         return proposal["value"]
 
     def ledger(self) -> dict[str, int]:
-        """Parameters by part, and the bytes of the whole cache, of what is shown."""
+        """The shown model's parameters by part and, for a decoder, the bytes of its whole cache."""
         found = dict(zip(self.rows, self.ledgers[" ".join(self.exchanged)], strict=True))
         return (
             found | {"cache": math.prod((found["cache"], *self.cache))}

@@ -1,10 +1,10 @@
-// The slider of Playground over the checkpoints of its model, each fetched when it is chosen.
+// Playground's slider over the checkpoints of its model, each fetched when it is chosen.
 import { grouped } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { h } from "../shared/ui.js";
 
-// `checkpoints` have a name and a step, the last is the whole training; `choose` gets the number of one. With one there
-// is nothing to choose.
+// `checkpoints` have a name and a step; the last one is the end of training. `choose` receives the index of one. If
+// there is only one, the slider is hidden.
 export function makeCheckpoints(checkpoints, choose) {
   const most = checkpoints.length - 1, whole = checkpoints[most].step;
   const tell = (n) => line.set(n, grouped(checkpoints[n].step));

@@ -3,7 +3,7 @@ import { fromSlider } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { LAST_STEP, kAt } from "./row.js";
 
-// `change` gets the trait that a slider was moved to.
+// `change` receives the trait that a slider sets.
 export const makeFilters = (change) => ({
   temperature: slider("temperature", { min: 0, max: 1, step: 0.01 }, (x) => change({ temperature: fromSlider(x) })),
   top_k: slider("top-k", { min: 0, max: LAST_STEP, step: 1 }, (n) => change({ top_k: kAt(n) })),

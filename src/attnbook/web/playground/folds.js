@@ -1,4 +1,4 @@
-// The three parts of Playground that can be folded, and what stands in them.
+// The three parts of Playground that can be folded, and their contents.
 import { format, grouped, toSlider } from "../shared/math.js";
 import { h } from "../shared/ui.js";
 import { stepOf } from "./row.js";
@@ -10,14 +10,14 @@ const NAMES = Object.keys(FOLDS);
 export const packFolds = (open) => NAMES.reduce((sum, name, n) => sum + (open.includes(name) ? 2 ** n : 0), 0);
 export const unpackFolds = (bits) => NAMES.filter((_, n) => (bits >> n) & 1);
 
-// `bodies` are lists of nodes by name. `read` gives the names of the parts that are to be open, `change` gets them.
+// `bodies` holds lists of nodes by name. `read` returns the names of the parts to open; `change` receives new ones.
 export function makeFolds(bodies, read, change) {
   const fold = (name) => {
     const ontoggle = () => {
       const open = NAMES.filter((each) => folds[each].open);
       if (String(open) !== String(read())) change(open);
     };
-    const onclick = (event) => { // `ontoggle` comes later: a drawing between would fold it again
+    const onclick = (event) => { // `ontoggle` comes later: a drawing in between would fold it again
       const open = read();
       event.preventDefault();
       change(NAMES.filter((each) => open.includes(each) !== (each === name)));
@@ -37,7 +37,7 @@ const warmthWritten = (t) => (t < 1 ? "Below 1: the likely become likelier."
 const leftWritten = ({ count, mass }, size) =>
   `leaves ${grouped(count)} of ${grouped(size)}, ${format(mass)} of the probability`;
 
-// The sliders of `makeFilters`, below each a line that says what it does.
+// The sliders of `makeFilters`, each with a line below that says what it does.
 export function makeEffects(filters) {
   const lines = Object.fromEntries(Object.keys(filters).map((name) => [name, h("p", { className: "attn-after" })]));
   function draw({ stages, size }, { temperature, topK, topP, minP }) {

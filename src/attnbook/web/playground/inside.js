@@ -1,14 +1,14 @@
-// Inside the model of Playground: a small map of every head into a place, what a head looks at there, how long the
-// vectors are that a layer adds; and how surprising each token of the text was.
+// Inside the model of Playground: a small map of every head up to a place, what a head attends to there, the lengths of
+// the vectors that a layer adds, and how surprising each token of the text was.
 import { format, largest, ramp, share, visible } from "../shared/math.js";
 import { fill } from "./view.js";
 import { headMap, looked } from "./row.js";
 import { h, isDark, token } from "../shared/ui.js";
 
-const MOST = 40, SAID = 5; // places of a small map; tokens that are named
+const MOST = 40, SAID = 5; // most places in a small map; tokens that are named
 const PARTS = ["the state that comes in", "attention adds", "the network adds"];
 
-// Weights of a map as pixels, one each.
+// Paints the weights of a map, one pixel each.
 function paintMap(canvas, { size, map }, colours) {
   canvas.width = canvas.height = size;
   const image = new ImageData(size, size), pixels = new Uint32Array(image.data.buffer);
@@ -19,7 +19,7 @@ function paintMap(canvas, { size, map }, colours) {
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
 
-// A layer's heads as small maps, and a panel below for the one that is opened. `press` is told a head of the layer.
+// A layer's heads as small maps, and a panel below for the open one. `press` receives the index of a head in the layer.
 function makeLayer(layer, heads, press) {
   const maps = Array.from({ length: heads }, (_, k) => {
     const canvas = h("canvas", { "aria-hidden": "true" });
@@ -33,7 +33,7 @@ function makeLayer(layer, heads, press) {
   return { maps, panel, node };
 }
 
-// The tokens from the place `first` on, filled by how much a head looks at them.
+// The tokens from index `first` of `weights` on, filled by how much a head attends to them.
 function seenWords(weights, first, name) {
   const most = Math.max(...weights);
   return Array.from(weights.subarray(first), (weight, n) => {
@@ -53,7 +53,7 @@ function lengthBars(lengths) {
   }));
 }
 
-// Fills a layer's panel with its head number `head`, whose weights at the place `at` these are.
+// Fills a layer's panel for its head `head`; `weights` holds that head's weights at the place `at`.
 function drawOpened(panel, weights, lengths, name, at, layer, head) {
   const start = at + 1 - weights.length, seen = (n) => name(start + n);
   const best = largest(weights, SAID).flatMap((n, i) =>
@@ -64,11 +64,11 @@ function drawOpened(panel, weights, lengths, name, at, layer, head) {
     h("p", { className: "attn-legend" }, `Lengths of vectors in layer ${layer + 1}`), lengthBars(lengths));
 }
 
-// `open` is told which head was pressed, counted through all layers.
+// `open` receives the index of a pressed head, counted through all layers.
 export function makeInside(layers, heads, open) {
   const sections = Array.from({ length: layers }, (_, l) => makeLayer(l, heads, (k) => open(l * heads + k)));
   const lead = h("p", { className: "attn-note" }), node = h("div", {}, lead, ...sections.map((each) => each.node));
-  let colours, dark; // as pixels, of the page's theme
+  let colours, dark; // of the page's theme; colours as pixels
 
   function readTheme() {
     if (dark === isDark(node) && colours) return;
@@ -76,7 +76,7 @@ export function makeInside(layers, heads, open) {
     colours = ramp(dark).map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r);
   }
 
-  // `at` is a place that was read: it predicts the next one.
+  // `at` is a place that was read; it predicts the next token.
   function draw(row, names, at, chosen) {
     const name = (n) => visible(names[row.ids[n]]);
     readTheme();
@@ -100,7 +100,7 @@ export function makeInside(layers, heads, open) {
   return { node, draw };
 }
 
-// Every token of a text with its probability, how surprising it is, and what the model would rather have had there.
+// Every token of a text with its probability, its surprisal in bits, and the model's own guess at that place.
 export function makePlaces() {
   const body = h("tbody"), mean = h("p", { className: "attn-readout" });
   const heads = ["token", "probability", "bits", "the model’s guess"].map((name) => h("th", { scope: "col" }, name));

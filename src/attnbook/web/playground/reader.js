@@ -1,9 +1,9 @@
-// The text of Playground as the model reads it; until the model is there, the stored answer. No DOM.
+// The text of Playground as the model reads it; until the model has loaded, the stored answer. No DOM.
 import { visible } from "../shared/math.js";
 import { merged, outlook } from "./row.js";
 
-const BRANCHES = 4; // that are kept
-const WINDOWS = 4; // of the model, that a text has at most
+const BRANCHES = 4; // most branches kept
+const WINDOWS = 4; // the longest text, in windows of the model
 
 export class Reader {
   // `changed` is called when the model has answered.
@@ -12,8 +12,8 @@ export class Reader {
     this.model = model;
     this.changed = changed;
     this.row = { ids, pieces, prompt, start, places: [] };
-    this.names = Object.fromEntries(ids.map((id, n) => [id, names[n]])); // of tokens
-    this.engine = this.config = this.end = undefined; // of the model, once it is there
+    this.names = Object.fromEntries(ids.map((id, n) => [id, names[n]])); // of tokens, by id
+    this.engine = this.config = this.end = undefined; // the model's, once it has loaded
     this.asked = this.pending = undefined;
     this.known = false; // whether the row is what this model has read
   }
@@ -21,7 +21,7 @@ export class Reader {
   open(engine, { config, end, tokens }) {
     Object.assign(this, { engine, config, end, names: tokens });
   }
-  // What another model has read stays until the next one has.
+  // The row that was read stays until the next model has read the text.
   close() {
     this.engine = this.asked = this.pending = undefined;
     this.known = false;
@@ -38,7 +38,7 @@ export class Reader {
     return WINDOWS * (this.config?.max_len ?? 0);
   }
 
-  // Asks the model about the present text, if that has changed; true when the answer has come.
+  // Asks the model about the current text, if that has changed; resolves to true when the answer has come.
   ask() {
     const text = this.model.get("text"), written = this.model.get("written"), key = JSON.stringify([text, written]);
     if (!this.engine || key === this.asked) return this.pending;
@@ -46,7 +46,7 @@ export class Reader {
     this.pending = this.read(text, written).catch(() => { this.asked = ""; }); // the status says why
     return this.pending;
   }
-  // One window after another, until the model has read the whole row: true, or false if it is asked about another one.
+  // Reads one window after another, until the model has read the whole row: true, or false if asked about another one.
   async read(text, written) {
     const { engine } = this;
     for (let found = { rest: 1 }; found?.rest > 0;) {
@@ -59,13 +59,13 @@ export class Reader {
     return true;
   }
 
-  // What could stand at a place.
+  // What could come at a place.
   outlook(at, filters, seed) {
     return this.live ? outlook(this.row, this.names, at, filters, seed) : this.stored;
   }
 }
 
-// Other texts that the reader left by taking another token, each with how it ended.
+// The texts that the reader left by taking another token, each with its last characters.
 export class Branches {
   constructor() {
     this.clear();

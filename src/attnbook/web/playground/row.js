@@ -1,18 +1,18 @@
-// What Playground makes of the engine's answers; no DOM.
+// What Playground computes from the engine's answers; no DOM.
 import { uniform } from "../engine/random.js";
 import { fall, leave, ranked } from "../engine/sampling.js";
 
 export const SHOWN = 10; // bars
 const K = [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100, 200, 500, 0]; // top-k on a slider; 0: all
 export const kAt = (step) => K[step];
-export const stepOf = (k) => { // the next one that it has
+export const stepOf = (k) => { // of k or the next larger one
   const step = K.findIndex((each) => each >= k);
   return k === 0 || step < 0 ? K.length - 1 : step;
 };
 export const LAST_STEP = K.length - 1;
 
-// The row that was there with what an answer says of places behind the first `same`: of each its token's scores for the
-// next one, its weights [layer head key] with the first token that it sees, and lengths [layer part].
+// The old row, with what an answer says about the places after the first `same`: for each its logits of the next token,
+// its weights [layer head key], the first token that it sees (`start`), and lengths [layer part].
 export function merged(row, { from, same, logits, weights, lengths, ...said }) {
   const { data, shape: [layers, heads, n, m] } = weights, size = logits.shape[1], parts = lengths.shape[2];
   const every = layers * heads, places = row.places.slice(0, same);
@@ -29,8 +29,8 @@ export function merged(row, { from, same, logits, weights, lengths, ...said }) {
   return { ...said, places };
 }
 
-// What could stand at a place: the likeliest tokens with their probability p at the temperature; how many each filter
-// leaves, and their mass; and for a draw the place's number with the token that it falls on. Python stores the same.
+// What could come at a place: the likeliest tokens with their probability p at the temperature; how many each filter
+// leaves, and their mass; and the place's random number with the token that it falls on. Python stores the same.
 export function outlook({ places }, names, at, filters, seed) {
   const place = places[at - 1], order = (place.order ??= ranked(place.logits));
   const falling = (place.falling ??= Float64Array.from(order, (id) => place.logits[id]));
@@ -41,8 +41,8 @@ export function outlook({ places }, names, at, filters, seed) {
   return { at, size: order.length, best, stages, count, mass, number, drawn: { rank, ...token(rank), ...span } };
 }
 
-// For each token but the first: its probability, its surprise in bits, -log2 p, and the token that the model would
-// rather have had; at temperature 1, nothing cut.
+// For each token but the first: its probability, its surprisal -log2 p in bits, and the model's own guess with its
+// probability; at temperature 1 and without filters.
 export function surprises({ ids, places }) {
   return ids.slice(1).map((id, n) => {
     const place = places[n];
@@ -56,13 +56,13 @@ export function surprises({ ids, places }) {
   });
 }
 
-// Text and tokens that begin as a row does up to a place and go on with another token there.
+// The text and the written tokens of a row up to a place, continued with another token there.
 export function branch({ ids, pieces, prompt }, text, at, id) {
   if (at >= prompt) return { text, written: [...ids.slice(prompt, at), id] };
   return { text: pieces.slice(0, at).join(""), written: [id] };
 }
 
-// The weights of a head at a place, from the first token of its window on; and the map of a head's weights: of the last
+// The weights of a head at a place, from the first token of its window on; and the map of a head's weights at the last
 // `most` places up to it, row by row.
 export function looked(row, at, head) {
   const { weights, start } = row.places[at], keys = at + 1 - start;

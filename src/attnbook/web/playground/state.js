@@ -1,8 +1,8 @@
-// The state of Playground as a link has it, and what it offers.
+// The state of Playground as a link stores it, and its choices.
 import { packFolds, unpackFolds } from "./folds.js";
 import { within } from "../shared/math.js";
 
-export const LETTERS = 500; // of a prompt
+export const LETTERS = 500; // most letters of a prompt
 export const NUMBERS = ["temperature", "top_k", "top_p", "min_p", "seed", "place", "head", "checkpoint"];
 
 export const PACES = [["4 tokens a second", 4], ["15 a second", 15], ["as fast as it can", Infinity]];
@@ -10,7 +10,7 @@ export const LEAD = "Begin a text. The model says what could come next; a random
   + "Each time you press Write, the numbers are new. "
   + "Press any token to see what else could have stood there, and any bar to take that instead.";
 
-// A state that was stored before there were checkpoints has none.
+// A state that was stored before checkpoints existed has none.
 export const checkpointsOf = (model) => model.get("checkpoints") ?? [{ name: model.get("weights"), step: 0 }];
 export const chosenOf = (model) => model.get("checkpoint") ?? 0;
 
@@ -22,7 +22,7 @@ export function readState(model, begun) {
     unfolded: [packFolds(model.get("unfolded"))], begun: [begun] };
 }
 
-// The traits of a state from a link, which may hold anything; `layers` and so on are the model's.
+// The traits of a state from a link, which may hold anything; `size`, `layers` and `heads` are the model's.
 export function traitsOf(given, { size, layers, heads }, model) {
   const [t, k, p, m, seed, place, head, checkpoint] = NUMBERS.map((name) => given[name][0]);
   const whole = (x, low, high = Infinity) => within(Math.trunc(x), low, high);
@@ -35,7 +35,7 @@ export function traitsOf(given, { size, layers, heads }, model) {
   };
 }
 
-// What the model no longer reads of a text whose window begins at `start`, and whether the text can grow.
+// Says what the model no longer reads of a text whose window begins at `start`, and whether the text is full.
 export function windowWritten({ config, full, most }, start) {
   if (!config) return "";
   const slid = start > 0 ? `The model reads at most ${config.max_len} tokens. Here its window has slid on: `

@@ -2,10 +2,10 @@
 import { format, fullBar, grouped, share, visible } from "../shared/math.js";
 import { h, isTheirs, token } from "../shared/ui.js";
 
-const WIDE = 0.07; // a share that has room for its name
-const MOST_BITS = 12; // from here on a token is as dark as can be
+const WIDE = 0.07; // the least share that has room for its name
+const MOST_BITS = 12; // from here on a token is at its darkest
 
-// Children of a node for these items: those that are as they were, by their keys, stay.
+// Fills a node with one child per item; the leading children whose keys have not changed stay.
 export function fill(node, items, key, make) {
   const keys = items.map((item, n) => JSON.stringify(key(item, n))), old = node.keys ?? [];
   let same = 0;
@@ -15,8 +15,8 @@ export function fill(node, items, key, make) {
   node.keys = keys;
 }
 
-// The text, each token a button, and behind it one for the next. `choose` is told the place of one that was pressed.
-// One of them can be reached by the tabulator, arrows lead to the others.
+// The text, each token a button, and after it a button for the next token. `choose` receives the place of a pressed
+// one. Tab reaches one of them, arrow keys lead to the others.
 export function makeText(choose) {
   const list = h("span"), next = h("button", { type: "button", className: "attn-tok attn-next" }, "…");
   const said = { className: "attn-text", role: "group", "aria-label": "The text, token by token" };
@@ -36,8 +36,8 @@ export function makeText(choose) {
   });
   node.addEventListener("focusin", ({ target }) => all().forEach((each) => (each.tabIndex = each === target ? 0 : -1)));
 
-  // `at` is the place on view; behind the row it is the place of the next token. `bits` say how surprising tokens are.
-  // What predicts there saw no token before `start`.
+  // `at` is the place on view; after the row it is the place of the next token. `bits` holds the tokens' surprisal.
+  // To predict this place the model reads no token before `start`.
   function draw({ ids, pieces, prompt }, names, at, bits, start) {
     const shown = (id, n) => pieces[n] || (names[id].startsWith("\\x") ? "·" : names[id]);
     fill(list, ids, (id, n) => [id, pieces[n], n < prompt], (id, n) => {
@@ -60,7 +60,7 @@ export function makeText(choose) {
   return { node, draw };
 }
 
-// What could stand at a place, as bars. `take` is told the id of one that was pressed.
+// What could come at a place, as bars. `take` receives the id of a pressed token.
 export function makeBars(take) {
   const list = h("ul", { className: "attn-could", role: "list" }), node = h("div", {}, list);
   const scale = h("p", { className: "attn-note" });
@@ -76,7 +76,7 @@ export function makeBars(take) {
   };
   const others = h("li", { className: "attn-others" }, h("span"), h("span"), h("b"));
 
-  // `here` is the token that stands at the place, if one does.
+  // `here` is the token at the place, if there is one.
   function draw({ best, size, count: left, mass, drawn }, here, ready) {
     const full = fullBar(best[0].p / Math.min(1, mass));
     const rows = drawn.rank < best.length ? best : [...best, drawn];
@@ -100,14 +100,14 @@ export function makeBars(take) {
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     const cut = `${grouped(size - left)} of ${grouped(size)} tokens; `
-      + `their probability goes to the ${grouped(left)} that are kept (where it shows, the light end of a bar).`;
+      + `their probability goes to the ${grouped(left)} that are kept: the light end of a bar, if wide enough.`;
     scale.textContent = `A full bar is ${full}.` + (left < size ? ` Cut: ${cut}` : "");
   }
   return { node, draw };
 }
 
-// The tokens that are left side by side, each as wide as its share, and the number that falls on one of them; `other`
-// is a button for another number.
+// The remaining tokens side by side, each as wide as its share, and the random number that falls on one of them;
+// `other` is a button for another number.
 export function makeDraw(other) {
   const strip = h("div", { className: "attn-strip" }), pin = h("i", { className: "attn-pin" });
   const said = h("p", { className: "attn-fell" });

@@ -1,4 +1,4 @@
-// Playground: a GPT in the page. It says what could come next, filters cut that, and a number picks from the rest.
+// Playground: a GPT in the page. It says what could come next, filters cut that, and a random number picks a token.
 import { makeFilters } from "./filters.js";
 import { makeCheckpoints } from "./checkpoints.js";
 import { makeEffects, makeFolds } from "./folds.js";
@@ -11,7 +11,7 @@ import { share, visible, within } from "../shared/math.js";
 import { summon } from "../shared/model.js";
 import { button, disable, h, keepFocus, live, onceAFrame, put, select, stateControls, token } from "../shared/ui.js";
 
-const REST = 80; // milliseconds between drawings, at least, while it writes as fast as it can
+const REST = 80; // minimum milliseconds between drawings while it writes as fast as it can
 
 class Playground {
   constructor(model, el) {
@@ -20,7 +20,7 @@ class Playground {
     this.begun = 0; // tokens that were written before the last Write
     this.branches = new Branches();
     this.ask = onceAFrame(() => keepFocus(this.root, () => this.draw(), this.go));
-    this.drawn = 0; // when it was drawn last, in milliseconds
+    this.drawn = 0; // the time of the last drawing, in milliseconds
     this.shown = 0; // the place that was on view then
     this.reader = new Reader(model, () => this.answered());
     this.makeControls();
@@ -67,7 +67,7 @@ class Playground {
     this.effects = makeEffects(this.filters);
     this.places = makePlaces();
     this.inner = h("div");
-    this.inside = undefined; // the heads, once the model is there
+    this.inside = undefined; // the heads, once the model has loaded
     const seeded = h("label", { className: "attn-field" }, h("span", {}, "seed of the numbers"), this.seed);
     const bodies = { filters: [...this.effects.nodes, seeded], places: [this.places.node], inside: [this.inner] };
     this.folds = makeFolds(bodies, () => model.get("unfolded"), (unfolded) => put(model, { unfolded }));
@@ -84,7 +84,7 @@ class Playground {
   }
 
   // ---- writing
-  // One token more: the one that the number of the next place falls on.
+  // Writes one more token: the one that the next place's random number falls on.
   async step(save = true) {
     const { model, reader } = this;
     if (!reader.engine || reader.full) return;
@@ -97,11 +97,11 @@ class Playground {
     if (save) this.heard.textContent = `${visible(drawn.name)}, ${share(drawn.p)}`;
     if (drawn.which === reader.end) this.halt();
   }
-  // Writes on with a new random number; or `again` with the last one, from where it began then.
+  // Continues the text with a new seed or, if `again`, with the last one, from where it began then.
   async write(again = false) {
     const { model, reader } = this, written = model.get("written");
     if (this.writing || !reader.engine) return;
-    const mine = (this.turn = {}); // who is stopped and begins anew leaves this turn
+    const mine = (this.turn = {}); // a stop followed by a new start ends this turn
     this.writing = true;
     if (again) model.set("written", written.slice(0, this.begun));
     else model.set("seed", Math.floor(1e6 * Math.random()));
@@ -119,10 +119,10 @@ class Playground {
       if (this.turn === mine) this.halt();
     }
   }
-  get tempo() { // tokens a second
+  get tempo() { // tokens per second
     return PACES[this.pace.list.selectedIndex][1];
   }
-  // To draw a long text takes longer than to write a token: as fast as it can, not each token is drawn at once.
+  // Drawing a long text takes longer than writing a token: at full speed, not every token is drawn at once.
   answered() {
     const rest = this.writing && this.tempo === Infinity ? this.drawn + REST - performance.now() : 0;
     clearTimeout(this.later);
@@ -132,7 +132,7 @@ class Playground {
   halt() {
     const { row } = this.reader;
     if (!this.writing) return;
-    this.draw(); // what was not drawn yet, to its end
+    this.draw(); // what is not drawn yet, scrolled to its end
     this.writing = false;
     this.model.save_changes();
     this.heard.textContent = row.pieces.slice(row.prompt).join("");
@@ -151,7 +151,7 @@ class Playground {
     this.halt();
     put(this.model, { written: this.model.get("written").slice(0, -1), place: -1 });
   }
-  // Takes a token at the place on view. What stood there and behind it stays as a branch.
+  // Puts a token at the place on view. The text with the old token and all after it is kept as a branch.
   take(id) {
     const { row } = this.reader, at = Math.min(this.shown, row.ids.length);
     this.halt();
@@ -179,7 +179,7 @@ class Playground {
     this.inner.replaceChildren(this.inside.node);
     return reader.ask();
   }
-  // Another checkpoint is on its way.
+  // Stops until another checkpoint has loaded.
   wait() {
     this.halt();
     this.reader.close();
@@ -211,7 +211,7 @@ class Playground {
     this.effects.draw(view, this.settings());
     if (bits) this.places.draw(bits, names);
     if (reader.live && unfolded.includes("inside")) this.inside.draw(row, names, at - 1, model.get("head"));
-    if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight; // last, as it lays out the page
+    if (this.writing) this.tokens.node.scrollTop = this.tokens.node.scrollHeight; // last, since it forces a layout
     this.drawn = performance.now();
     this.shown = at;
   }
@@ -229,7 +229,7 @@ class Playground {
     disable(this.back, !live || !model.get("written").length);
     for (const { node } of Object.values(this.filters)) node.querySelector("input").disabled = !live;
   }
-  // What the model no longer reads, the branches that were left, and which place is on view.
+  // Writes what the model no longer reads, the branches that were left, and which place is on view.
   drawNotes(row, at, here, start) {
     const { names } = this.reader, { left } = this.branches, named = (id) => token(visible(names[id]));
     this.note.textContent = windowWritten(this.reader, start);

@@ -1,4 +1,4 @@
-"""Playground: a GPT in the page that writes, with every step of how it chooses the next token."""
+"""Playground: a GPT that writes in the page, with every step of choosing the next token."""
 
 import codecs
 import textwrap
@@ -26,17 +26,17 @@ FOLDS = ("filters", "places", "inside")
 
 
 class Playground(ModelWidget):
-    """A GPT that goes on with the reader's text, token by token.
+    """A GPT that continues the reader's text, token by token.
 
         p = softmax(logits / t),   next = the first token at which the sum of q is above u
 
     with t the temperature, q the renormalised probabilities of the tokens that pass the filters,
-    most likely first, and u in 0 .. 1 a random number for each place, from the seed. Filters apply
-    one after another, as in `transformers`: top-k keeps the k most likely tokens, top-p the fewest
-    that have the share p of the rest, min-p those with at least min_p times the probability of the
-    most likely. The model runs in the page; a notebook stores only the answer to the current text.
-    Each time the reader presses *Write*, the seed is a new one, and is shown. A text that is longer
-    than the model reads is read by a window, which slides on by half when it is full.
+    most likely first, and u in 0 .. 1 a random number for each position, set by the seed. Filters
+    apply one after another, as in `transformers`: top-k keeps the k most likely tokens, top-p the
+    fewest that hold a share p of what is left, min-p those with at least min_p times the
+    probability of the most likely. The model runs in the page; a notebook stores only the answer to
+    the current text. Each time the reader presses *Write*, a new seed is taken and shown. A text
+    longer than the model's context is read through a window, which moves on by half when full.
 
     Args:
         text: the text to continue, at most 500 characters; "" begins a new text.
@@ -44,25 +44,26 @@ class Playground(ModelWidget):
             `TransformerDecoder` that `save_int8` wrote; on the site only the former works.
         temperature: 0 (greedy) or more.
         top_k: how many tokens top-k keeps; 0 turns it off.
-        top_p: above 0 and at most 1, which turns it off.
+        top_p: above 0 and at most 1; 1 turns it off.
         min_p: 0 .. 1; 0 turns it off.
-        seed: decides the random numbers, which are counted from the beginning of the text, its
-            prompt included; `sample(..., seed=[seed])`, which counts from its first token, draws
-            others.
+        seed: determines the random numbers, which are counted from the beginning of the text,
+            prompt included; `sample(..., seed=[seed])` counts from the first token that it writes,
+            so it draws others.
         written: ids of the generated tokens.
-        place: the token that is shown, from 1; -1: the next one.
-        head: the opened head, counted through all layers from 0; -1: none.
-        checkpoints: files of the same model after fewer steps of its training, as `make gpt` stores
-            them, whose metadata say "step"; the reader chooses by a slider. None: those of the
-            package that belong to `weights`: `gpt_step_100` and so on. Without any there is no
-            slider. Each is fetched when it is chosen.
-        checkpoint: which one writes, from 0; -1: the whole training.
-        unfolded: what is open at first, of "filters", "places" (predictions at every place) and
+        place: the token whose prediction is shown, from 1; -1: the next one.
+        head: the open head, counted across all layers from 0; -1: none.
+        checkpoints: files of the same model after fewer training steps, as `make gpt` stores them,
+            with "step" in their metadata; the reader chooses with a slider. None: those in the
+            folder of `weights` that belong to it, `gpt_step_100` and so on. Without any, there is
+            no slider. Each is fetched when it is chosen.
+        checkpoint: which of them writes, from 0; -1: the fully trained model.
+        unfolded: what is open at first, of "filters", "places" (predictions at every position) and
             "inside" (heads and blocks).
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    All these follow the reader where there is a kernel, and set what is shown.
+    With a kernel, all these except `weights`, `checkpoints`, `title` and `name` track the reader's
+    choices; setting them changes what is shown.
 
     Source: Radford et al. 2019; Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p), Nguyen et
     al. 2025 (min-p).
@@ -171,7 +172,7 @@ class Playground(ModelWidget):
         return model
 
     def _ask(self, _: Any = None) -> None:
-        """What the page's own engine would say (`row.js`), to be stored."""
+        """Store the answer that the page's own engine (`row.js`) would give."""
         tokenizer, config = self._tokenizer, self._model.stack.config
         prompt = tokenizer.encode(self.text)
         prompt = prompt if prompt or self.written else [tokenizer.vocab.bos]
@@ -193,7 +194,7 @@ class Playground(ModelWidget):
         }
 
     def _outlook(self, logits: Tensor, number: float) -> dict[str, Any]:
-        """`outlook` in `row.js` is its twin."""
+        """The likeliest tokens, what each filter keeps, and the draw, as `outlook` in `row.js`."""
         order = logits.argsort(descending=True, stable=True)
         left = sampling.temperature(logits, self.temperature)
         p, stages = left.softmax(-1), {}
@@ -253,12 +254,12 @@ class Playground(ModelWidget):
 def checkpoint_files(
     trained: Path, others: Iterable[str | Path] | None = None
 ) -> list[tuple[int, Path]]:
-    """Steps of training and file of each checkpoint of a model, in this order, `trained` last.
+    """The training steps and the file of each checkpoint of a model, by steps, `trained` last.
 
     Args:
         trained: the file of the trained model.
         others: files, or names in the folder of `trained`. None: those whose name is that of
-            `trained` with `_step_` and a number.
+            `trained` followed by `_step_` and a number.
     """
     if others is None:
         others = trained.parent.glob(f"{trained.stem}_step_*.safetensors")
@@ -271,17 +272,17 @@ def checkpoint_files(
 
 
 def window_start(n: int, most: int) -> int:
-    """Where the window of the first n tokens begins, of which at most `most` are read at once.
+    """Where the window on the first n tokens begins, if at most `most` are read at once.
 
-    When `most` are full, the first half goes, and the others are read anew; so at least half of
-    `most` is always in view. `gpt.js` has its twin.
+    When the window is full, its first half is dropped and the rest is read again, so that at least
+    half of `most` is always in view. `windowStart` in `gpt.js` does the same.
     """
     half = max(1, most // 2)
     return half * max(0, -((most - n) // half))
 
 
 def token_name(tokenizer: BytePair, i: int) -> str:
-    """A token as the page shows it: bytes that are no text by their numbers."""
+    """A token as the page shows it: bytes that are not UTF-8 as hex codes."""
     if i in tokenizer.special:
         return tokenizer.vocab.tokens[i]
     raw = tokenizer.decode_bytes([i])
@@ -291,7 +292,7 @@ def token_name(tokenizer: BytePair, i: int) -> str:
 
 
 def pieces(tokenizer: Any, ids: list[int]) -> list[str]:
-    """What each token adds to the text: a character comes with the last of its bytes."""
+    """What each token adds to the text: a character appears with the last of its bytes."""
     reader = codecs.getincrementaldecoder("utf-8")("replace")
     last = len(ids) - 1
     return [reader.decode(tokenizer.decode_bytes([i]), n == last) for n, i in enumerate(ids)]

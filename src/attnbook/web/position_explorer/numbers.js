@@ -10,7 +10,7 @@ export function clockPairs(size) {
   return Array.from({ length: count }, (_, c) => Math.round((c * (size / 2 - 1)) / Math.max(1, count - 1)));
 }
 
-// A position's binary digits: those that are the same as at the position before, and those that changed.
+// A position's binary digits: those that are the same as in the position before it, and those that changed.
 export function binary(position, n) {
   const digits = position.toString(2).padStart((n - 1).toString(2).length, "0");
   const flipped = (position ^ (position - 1)).toString(2).length;
@@ -18,7 +18,7 @@ export function binary(position, n) {
   return { same: digits.slice(0, same), changed: digits.slice(same) };
 }
 
-// A wave that turns by `turn` a position, as fractions of a plot's width and height.
+// A wave that turns by `turn` radians per position, as fractions of a plot's width and height.
 export const wavePoints = (n, turn, wave) => Array.from({ length: POINTS + 1 }, (_, k) =>
   [k / POINTS, 0.5 + wave(((k / POINTS) * n - 0.5) * turn) / 2]);
 

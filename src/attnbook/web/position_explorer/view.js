@@ -7,7 +7,7 @@ import { apart, binary, clockPairs, height, longWritten, wavePoints } from "./nu
 
 const minus = (text) => String(text).replace("-", "−");
 
-// Clock hands of some pairs. `choose` is told the pair of one that was pressed.
+// Clock hands of some pairs. `choose` receives the pair of a pressed clock.
 export function makeClocks(size, choose) {
   const clocks = clockPairs(size).map((pair) => {
     const hand = svg("path", { d: "M0 0H0.9M0.68 -0.14L0.9 0L0.68 0.14" }), numbers = h("span", {}, " ");
@@ -19,7 +19,7 @@ export function makeClocks(size, choose) {
   const node = h("div", { className: "attn-positions-clocks", "aria-hidden": "true" },
     ...clocks.map((clock) => clock.node));
 
-  // `angle(pair)` is how far a hand has turned; `vector` is the vector of the position.
+  // `angle(pair)` is how far a hand has turned, in radians; `vector` is the vector of the position.
   function draw(vector, angle, chosen) {
     for (const clock of clocks) {
       const [sine, cosine] = vector.subarray(2 * clock.pair);
@@ -71,7 +71,7 @@ export function makeWaves(n) {
   return { node, draw };
 }
 
-// Inner products by distance: of the chosen position with all others, and of position 0, whose curve all share.
+// Inner products by distance: of the chosen position with all others, and of position 0, on whose curve all lie.
 export function makeProducts(n, size) {
   const every = curve("attn-faint"), mine = curve("attn-mine"), zero = curve("attn-zero"), top = dot("");
   const node = plot(zero, every, mine);
@@ -95,7 +95,7 @@ export function makeProducts(n, size) {
   return { node, below, drawAll, draw };
 }
 
-// A position in binary, the digits that changed from the last one in bold.
+// A position in binary, with the digits that differ from the position before it in bold.
 export function binaryLine(position, n) {
   const { same, changed } = binary(position, n);
   return [`Position ${position} in binary: ${same}`, h("b", {}, changed)];

@@ -9,7 +9,7 @@ import {
   binaryLine, colourKey, makeClocks, makePicture, makeProducts, makeWaves, pairLine, productLine, waveLine,
 } from "./view.js";
 
-const PACE = 450; // milliseconds a position
+const PACE = 450; // milliseconds per position
 const whole = (x, count) => within(Math.trunc(x), 0, count - 1);
 
 class PositionExplorer {
@@ -78,14 +78,14 @@ class PositionExplorer {
     put(this.model, { position });
   }
 
-  // One position on while it plays, from the last one back to the first; whether there is more to play.
+  // During play, moves on by one position, from the last back to the first. Returns whether there is more to play.
   next() {
     const i = this.model.get("position");
     put(this.model, { position: i < this.n - 1 ? i + 1 : 0 });
     return i !== this.n - 2;
   }
 
-  // What depends on the base alone.
+  // Computes what depends only on the base.
   makeVectors(base) {
     this.base = base;
     this.vectors = sinusoidal(this.n, this.size, base);

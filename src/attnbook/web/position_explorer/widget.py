@@ -21,12 +21,12 @@ class PositionExplorer(Widget):
 
     p_(i, 2m) = sin(i / base^(2m / d)) and p_(i, 2m+1) = cos(i / base^(2m / d)), so pair m has
     the period 2 pi base^(2m / d). A pair is drawn as a hand, its sine upwards and its cosine to the
-    right, so that it turns as angles do, counter-clockwise; up to eight hands turn, beside the
+    right, so that it turns counter-clockwise, as angles do; up to eight hands are shown next to the
     position in binary digits. The inner product p_i . p_j is the sum over m of
-    cos((i - j) / base^(2m / d)): the same curve over the distance for every i.
+    cos((i - j) / base^(2m / d)): the same function of the distance for every i.
 
     Args:
-        d_model: size d of a vector, even, at most 512.
+        d_model: the size d of a vector, even, at most 512.
         max_len: how many positions i = 0 .. max_len - 1 are shown, 2 to 512.
         base: determines how fast the wavelengths grow, at least 1.
         position: the position i at the start.
@@ -34,7 +34,8 @@ class PositionExplorer(Widget):
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `position`, `pair` and `base` follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `position`, `pair` and `base` track the reader's choices; setting them changes
+    what is shown.
 
     Source: Vaswani et al. 2017, section 3.5.
     """
@@ -95,7 +96,7 @@ class PositionExplorer(Widget):
         return f"{self.d_model} {self.max_len} {self.base:g}".encode()
 
     def wavelength(self) -> float:
-        """How many positions the chosen pair takes to come round."""
+        """How many positions the chosen pair takes for a full turn."""
         return 2 * np.pi * self.base ** (2 * self.pair / self.d_model)
 
     def vectors(self) -> np.ndarray:

@@ -1,25 +1,25 @@
-// Who answers a prompt of PromptBench: what is stored, a kernel, or the model itself where the page has loaded it.
+// Gets answers to prompts of PromptBench from storage, from a kernel or, if the page has loaded it, from the model.
 import { answerTo, built, problem, same } from "./prompt.js";
 
-const PATIENCE = 4000; // ms until a kernel is missed
+const PATIENCE = 4000; // ms to wait for a kernel
 
 export class Asker {
-  // `changed` is called when there is something new to show: `how` says what it is.
+  // `changed` is called when there is something new to show; the field `how` says what it is.
   constructor(model, onPage, changed) {
     Object.assign(this, { model, changed, template: model.get("template"), presets: model.get("presets") });
     this.silent = onPage; // no kernel answers
     this.language = undefined; // the model, once it runs in the page
     this.number = 0; // of the newest question
-    this.waiting = new Map(); // what is done with a kernel's answers, by their numbers
+    this.waiting = new Map(); // what to do with a kernel's answers, by question number
     this.asked = undefined; // the newest question
-    this.answer = this.of = this.before = undefined; // the newest answer, its question, and the answer before
+    this.answer = this.of = this.before = undefined; // the newest answer, its question, and the previous answer
     this.how = "none"; // none, stored, asking, told, or wrong
     this.words = ""; // what is wrong, or how far the model has read
     this.hear = this.hear.bind(this);
     model.on("msg:custom", this.hear);
   }
 
-  // From now on the model of the page answers.
+  // From now on the model in the page answers.
   begin(language) {
     this.language = language;
     this.asked = undefined;
@@ -62,13 +62,13 @@ export class Asker {
       if (number === this.number) language.fail(error);
     }
   }
-  // Ids of the prompt that is asked.
+  // The ids of the current prompt.
   ids() {
     return this.language.encode(built(this.asked, this.template), this.asked.chat);
   }
 
   // ---- a kernel
-  // `done` gets its answer; `missed` is called if none comes, as on a page without one.
+  // `done` receives the kernel's answer; `missed` is called if none comes, as on a page without a kernel.
   send(what, done, missed) {
     const number = ++this.number, late = () => { this.silent = true; missed(); };
     this.waiting.set(number, { done, timer: this.silent ? 0 : setTimeout(late, PATIENCE) });

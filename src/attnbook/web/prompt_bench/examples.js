@@ -1,9 +1,9 @@
-// The examples in front of a prompt of PromptBench: a text and its label each, to write, move, remove and add.
+// The examples in front of a prompt of PromptBench, each a text with its label, to write, move, remove and add.
 import { whole } from "./fields.js";
 import { MOST } from "./prompt.js";
 import { button, disable, h } from "../shared/ui.js";
 
-// `told` gets all examples anew, and whether a key wrote them.
+// `told` receives all examples after each change, and whether it was typed.
 export function makeExamples(told) {
   const list = h("ol", { className: "attn-examples", role: "list" }), rows = [];
   const add = button("Add an example", () => {
@@ -11,9 +11,9 @@ export function makeExamples(told) {
   });
   const title = h("p", { className: "attn-legend" }, "Examples in front");
   const node = h("div", { role: "group", "aria-label": "Examples in front" }, title, list, add);
-  let examples = [], first = "", fresh = false; // fresh: an example was added, and is written next
+  let examples = [], first = "", fresh = false; // fresh: an example was added and gets the focus
 
-  // What follows before the next drawing builds on it.
+  // Further changes before the next drawing build on `examples`.
   function change(all, written = false) {
     examples = all;
     told(all, written);

@@ -1,4 +1,4 @@
-// The fields in which the reader writes a prompt for PromptBench. `change` gets what has changed, as soon as it has.
+// The fields in which the reader writes a prompt for PromptBench. `change` receives each change at once.
 import { hasHole, MOST } from "./prompt.js";
 import { h } from "../shared/ui.js";
 
@@ -13,7 +13,7 @@ function field(name, change) {
     oninput: () => change({ [name]: name === "candidates" ? lines(area.value) : whole(area.value) }) });
   return { node: h("label", { className: "attn-ask" }, h("span", {}, label), area), area };
 }
-// A text field can hold half of a character; U+FFFD replaces it.
+// A text field can hold half a surrogate pair; U+FFFD replaces it.
 export const whole = (text) => text.replace(/\p{Surrogate}/gu, "\uFFFD");
 
 export function makeFields(change, { template }) {
@@ -22,7 +22,7 @@ export function makeFields(change, { template }) {
   const chat = h("label", { className: "attn-field attn-switch" }, box, h("span", {}, "Chat template"));
   chat.hidden = !template;
 
-  // A text that says the same already stays as the reader wrote it, with the place of the cursor.
+  // A field that already holds the text stays as it is, and keeps its cursor.
   function write({ area }, text) {
     if (area.value !== text) area.value = text;
   }

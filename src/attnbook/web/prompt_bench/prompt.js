@@ -1,4 +1,4 @@
-// What PromptBench asks: the prompt that is built of its parts, what is wrong with it, and the model's answer; no DOM.
+// What PromptBench asks: the prompt built from its parts, what is wrong with it, and the model's answer; no DOM.
 import { uniform } from "../engine/random.js";
 import { fall, leave } from "../engine/sampling.js";
 
@@ -9,7 +9,7 @@ export const same = (a, b) => JSON.stringify(parts(a)) === JSON.stringify(parts(
 const parts = ({ form, text, examples, candidates, chat, system, begin }) => // what is not sent makes no difference
   [form, form.includes(HOLE) && text, examples, candidates, chat, chat && system, chat && begin];
 
-// The text that is sent: examples with their labels, then what is asked, in the template if that is on.
+// The text that is sent: the examples with their labels, then the question, in the chat template if that is on.
 export function built({ form, text, examples, chat, system, begin }, template) {
   const put = (given) => (form.includes(HOLE) ? form.replace(HOLE, () => given) : given);
   const shown = examples.map(([example, label]) => `${put(example)}${label}\n\n`).join("");
@@ -30,7 +30,8 @@ export function problem(asked, template) {
 
 const logpOf = ({ order, logp }, id) => logp[order.indexOf(id)];
 
-// The log-probability of each row of ids behind a prompt: the sum over its tokens. `first` is what follows the prompt.
+// The log-probability of each row of ids after a prompt: the sum over its tokens. `first` is the model's answer to the
+// prompt.
 async function scored(ids, rows, first, next) {
   const known = new Map([["", first]]), found = [];
   for (const row of rows) {
@@ -46,8 +47,9 @@ async function scored(ids, rows, first, next) {
   return found;
 }
 
-// What the model says, as Python stores it: { ids, answer: { tokens, candidates, next } }, or { wrong } in a sentence;
-// undefined if a newer question came. `encode` gives ids of a text, `next` what may follow ids, `heard` how far it is.
+// What the model says, as Python stores it: { ids, answer: { tokens, candidates, next } }, or { wrong }, a sentence;
+// undefined if a newer question came. `encode` returns the ids of a text, `next` the model's answer after ids, and
+// `heard` receives how many tokens were read, and of how many.
 export async function answerTo(asked, { template, room, names, encode, next, heard }) {
   const ids = await encode(built(asked, template), asked.chat), rows = [];
   for (const text of asked.candidates) rows.push(await encode(text, false));
@@ -63,15 +65,15 @@ export async function answerTo(asked, { template, room, names, encode, next, hea
   return { ids, answer: { tokens: named(ids), candidates, next: likely } };
 }
 
-// Each candidate with its share among them.
+// Each candidate with its share of their total probability.
 export function shares(candidates) {
   const most = Math.max(...candidates.map(({ logp }) => logp));
   const sum = candidates.reduce((all, { logp }) => all + Math.exp(logp - most), 0);
   return candidates.map((each) => ({ ...each, share: Math.exp(each.logp - most) / sum }));
 }
 
-// The state in a link, as lists of texts or of numbers, and back. Lists of texts begin with one that is no part of it,
-// so that an empty list is one of texts, too.
+// The state in a link, as lists of strings or of numbers, and back. Lists that may be empty begin with an extra "", so
+// that they always are lists of strings.
 export function toLink({ form, text, examples, candidates, chat, system, begin }) {
   return { form: [form], text: [text], examples: ["", ...examples.flat()], candidates: ["", ...candidates],
     chat: [Number(chat)], system: [system], begin: [begin] };
@@ -87,12 +89,13 @@ export function fromLink({ form: [form], text: [text], examples, candidates, cha
     chat: chat === 1, system: leads, begin: begins };
 }
 
-// The id that number n of a seed falls on; at temperature 0 the likeliest.
+// The id that random number n of a seed falls on; at temperature 0 the likeliest.
 export function drawn({ order, logp }, temperature, seed, n) {
   return order[fall(leave(logp, { temperature, topK: 0, topP: 1, minP: 0 }), uniform(seed, n)).rank];
 }
 
-// Names of tokens as texts, [text, whether it is a special token]: a character comes of all its bytes together.
+// Names of tokens as texts, [text, whether it is a special token]; the bytes of neighbouring tokens are decoded
+// together.
 export function textOf(names, special) {
   const runs = [], encoder = new TextEncoder();
   const bytesOf = (name) => (/^(\\x[0-9a-f]{2})+$/.test(name)

@@ -3,7 +3,7 @@ import { shares } from "./prompt.js";
 import { format, fullBar, share, visible } from "../shared/math.js";
 import { h, token } from "../shared/ui.js";
 
-// The prompt as it is sent; special tokens look unlike the text.
+// The prompt as it is sent, with special tokens set apart from the text.
 export function makeSent(special) {
   const known = new Set(special), title = h("p", { className: "attn-legend" });
   const look = { className: "attn-sent", role: "group", tabIndex: 0, "aria-label": "The prompt, token by token" };
@@ -20,7 +20,7 @@ export function makeSent(special) {
   return { node: h("div", {}, title, list), draw };
 }
 
-// Bars by name: { name, size (a share of the full bar), before (of the answer before), cells }.
+// Bars from rows { name, size (as a share of the full bar), before (the size in the previous answer), cells }.
 function makeBars(label) {
   const list = h("ul", { className: "attn-asked", role: "list", "aria-label": label });
   function draw(rows, old) {
@@ -78,7 +78,7 @@ export function makeNext() {
   return { node, draw };
 }
 
-// An answer in a sentence, for who hears the page.
+// An answer in a sentence, for screen readers.
 export function spoken({ candidates, next }) {
   const best = (rows) => rows.map(([name, part]) => `${name.trim() || visible(name)} ${share(part)}`).join(", ");
   return candidates.length ? `Shares: ${best(shares(candidates).map((c) => [c.text, c.share]))}.`

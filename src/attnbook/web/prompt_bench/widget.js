@@ -1,4 +1,4 @@
-// PromptBench: the reader asks a language model by a prompt of their own, and sees what comes next.
+// PromptBench: the reader gives a language model a prompt of their own, and sees what comes next.
 import { Asker } from "./asker.js";
 import { makeExamples } from "./examples.js";
 import { makeFields } from "./fields.js";
@@ -10,7 +10,7 @@ import { language, offered } from "../shared/published.js";
 import { within } from "../shared/math.js";
 import { button, h, keepFocus, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
-const PAUSE = 400; // ms without a key until the model is asked
+const PAUSE = 400; // ms after the last key until the model is asked
 const LEAD = "Choose a prompt or write your own. The model only ever says what comes next: the candidates are compared "
   + "as continuations.";
 const LOADER = {
@@ -64,7 +64,7 @@ class PromptBench {
   get asked() {
     return this.model.get("asked");
   }
-  // Some of the prompt is written anew; the model is asked when the reader has paused.
+  // Changes parts of the prompt; the model is asked once nothing has changed for `pause` ms.
   change(some, pause = PAUSE) {
     put(this.model, { asked: { ...this.asked, ...some } });
     this.wait(pause);
@@ -86,7 +86,7 @@ class PromptBench {
     this.ask();
   }
 
-  // The model's stage has changed: when it is there, it answers.
+  // The model's stage has changed: once it is ready, it answers.
   hearModel() {
     const { stage, told } = this.language;
     if (stage === "failed") this.asker.begin(undefined);
@@ -120,7 +120,7 @@ class PromptBench {
     this.writer.draw(!old && !this.timer);
     this.loader?.draw();
   }
-  // `old`: it is of another prompt than the present one.
+  // `old`: the answer is to another prompt than the current one.
   drawAnswer(answer, before, old) {
     this.sent.draw(answer.tokens, old);
     this.candidates.draw(answer, before, old);

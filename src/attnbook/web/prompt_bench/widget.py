@@ -1,4 +1,4 @@
-"""PromptBench: one's own prompts for a language model, with examples, candidates, a template."""
+"""PromptBench: a reader's prompts for a language model, with examples, candidates, a template."""
 
 import json
 import textwrap
@@ -20,9 +20,9 @@ from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, check_
 from attnbook.web.playground.widget import token_name
 from attnbook.weights.llama import SYSTEM, chat
 
-SHOWN = 8  # of the likeliest next tokens
-LONGEST, EXAMPLES, CANDIDATES = 2000, 12, 8  # characters of a text; how many may be asked
-MARK = "<|im_start|>"  # a tokenizer that has it knows the template
+SHOWN = 8  # how many of the likeliest next tokens
+LONGEST, EXAMPLES, CANDIDATES = 2000, 12, 8  # most characters of a text; most of each
+MARK = "<|im_start|>"  # a tokenizer with this token knows the template
 
 
 class Preset(NamedTuple):
@@ -30,18 +30,18 @@ class Preset(NamedTuple):
 
         prompt = form(example) label \\n\\n ... form(text)
 
-    with {} in the form replaced by a text. A form without {} is itself what is asked last, and each
+    with {} in the form replaced by a text. A form without {} is itself the last question, and each
     example's text is a whole prompt.
 
     Attributes:
-        name: on its button.
+        name: the label of its button.
         form: the prompt, with {} where a text goes.
-        text: the text that is asked.
-        candidates: continuations to compare, as they stand in a text, with their space.
-        examples: pairs of a text and a label, which come first; the label with its space, too.
+        text: the text that the prompt asks about.
+        candidates: continuations to compare, with the leading space that they have in a text.
+        examples: pairs of a text and a label, which come first; labels have their space, too.
         system: instructions; the prompt is then the user's turn in the chat template of SmolLM2.
             None leaves the prompt as it is.
-        begin: how the answer begins, behind the template.
+        begin: how the answer begins, after the chat template.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Preset(NamedTuple):
     begin: str = ""
 
     def asked(self) -> dict[str, Any]:
-        """The prompt as the page has it."""
+        """The prompt in the page's format."""
         plain = self.system is None
         lists = {"examples": self.examples, "candidates": self.candidates}
         texts = {"form": self.form, "text": self.text, "begin": self.begin}
@@ -61,29 +61,29 @@ class Preset(NamedTuple):
 
 
 class PromptBench(Widget):
-    """A language model that is asked by prompts: what comes next, and how likely each candidate is.
+    """A language model that answers prompts: what comes next, and how likely each candidate is.
 
         log P(c) = sum over i of log P(c_i | prompt, c_1 .. c_(i-1)),   share = P(c) / sum P(c')
 
     with c_i the tokens of candidate c. The reader changes the prompt, its examples and their order,
     the candidates, the chat template and the system prompt, and lets the model write. Answers to
-    the presets are stored. A kernel answers all others, or the model itself, where the site has its
-    file and the reader loads it.
+    the presets are stored. Other prompts are answered by a kernel, or by the model itself, if the
+    site has its file and the reader loads it.
 
     Args:
         model: any decoder, in evaluation mode.
         tokenizer: the model's.
         presets: prompts to choose from.
-        shown: which of them is shown first.
-        steps: number of tokens that the model writes after each preset, greedily, to be stored.
-        temperature: what the model writes with; 0 is greedy.
-        seed: decides the random numbers.
+        shown: index of the preset that is shown first.
+        steps: number of tokens that the model writes after each preset, greedily; they are stored.
+        temperature: the temperature at which the model writes; 0 is greedy.
+        seed: determines the random numbers.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
     Raises:
-        ValueError: if the model is in training mode, a preset cannot be asked (its prompt is empty
-            or exceeds the context, a candidate is written twice), or a number is out of range.
+        ValueError: if the model is in training mode, a preset is unusable (its prompt is empty or
+            exceeds the context, or a candidate occurs twice), or a number is out of range.
 
     Source: Brown et al. 2020; Schick and Schütze 2021.
     """
@@ -167,7 +167,7 @@ class PromptBench(Widget):
     # ---- the model
 
     def prompt(self, asked: Mapping[str, Any] | None = None) -> str:
-        """The text that is sent, with the template's marks where the template is on."""
+        """The text that the model gets, with the chat template's markers if the template is on."""
         given = asked or self.asked
         form, hole = given["form"], "{}" in given["form"]
         shown = [
@@ -180,7 +180,7 @@ class PromptBench(Widget):
         return chat(("user", whole), system=given["system"]) + given["begin"]
 
     def _encoded(self, asked: Mapping[str, Any]) -> list[int]:
-        """Ids of the prompt, after a check that it can be asked."""
+        """Token ids of the prompt, after checking that the model can answer it."""
         form, candidates, room = asked["form"], asked["candidates"], self.sizes["room"]
         if form.count("{}") > 1:
             raise WidgetError("the prompt must have one {} at most, where the text goes")
@@ -220,7 +220,7 @@ class PromptBench(Widget):
 
     @torch.no_grad()
     def _greedy(self, ids: list[int], steps: int) -> list[int]:
-        """The most likely token again and again, up to the end token."""
+        """The most likely tokens, one by one, up to the end token."""
         state, row, new = self._model.start(), [], ids
         while len(row) < min(steps, self.sizes["room"] - len(ids)):
             logits, state = self._model.step(torch.tensor([new]), state)
@@ -232,9 +232,9 @@ class PromptBench(Widget):
 
     @torch.no_grad()
     def _next(self, ids: list[int], n: int, temperature: float, seed: int) -> int:
-        """The token that number n of a seed falls on."""
+        """The token that random number n of a seed draws."""
         logits, _ = self._model.step(torch.tensor([ids]), self._model.start())
-        nothing = torch.zeros(1, 0, dtype=torch.long)  # no filter looks back
+        nothing = torch.zeros(1, 0, dtype=torch.long)  # temperature needs no earlier tokens
         left = Sampling(temperature=temperature)(logits.double(), nothing)
         return int(draw(left, uniform(torch.tensor([seed]), n)))
 
@@ -244,7 +244,7 @@ class PromptBench(Widget):
     # ---- with a kernel
 
     def _hear(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page: {number, ask} with an answer, {number, write, written} with a token."""
+        """Reply to the page: to {number, ask} an answer, to {number, write, written} a token."""
         if not isinstance(content, dict) or not isinstance(content.get("number"), int):
             return
         number = {"number": content["number"]}
@@ -298,7 +298,7 @@ class PromptBench(Widget):
 
 
 def _checked(asked: Any) -> dict[str, Any]:
-    """The prompt, after a check of its form; what it says is checked when it is asked."""
+    """The prompt, after checking its format; `_encoded` checks the rest when it is asked."""
     keys = {"form", "text", "examples", "candidates", "chat", "system", "begin"}
     if not isinstance(asked, Mapping) or {*asked} != keys:
         raise WidgetError(f"asked must have {', '.join(sorted(keys))}, not {asked!r}")

@@ -1,16 +1,16 @@
-// Lets the model of PromptBench go on behind the prompt, token by token, until it ends, is stopped or is asked another.
+// Lets the model of PromptBench continue the prompt, token by token, until it ends, is stopped or gets another prompt.
 import { drawn, textOf } from "./prompt.js";
 import { button, disable, h, put, select } from "../shared/ui.js";
 
-const MOST = 200; // tokens that are written at once
+const MOST = 200; // most tokens written in one go
 const WAYS = [["the likeliest token (greedy)", 0], ["drawn, temperature 0.7", 0.7], ["drawn, temperature 1", 1]];
 
 export class Writer {
-  #running; // an object of what is being written now
+  #running; // an object that identifies what is being written now
 
   constructor(model, asker, special, changed) {
     Object.assign(this, { model, asker, changed, special: new Set(special) });
-    [this.names, this.words, this.of] = [[], "", undefined]; // of: the question that this is written behind
+    [this.names, this.words, this.of] = [[], "", undefined]; // of: the question that this continues
     this.go = button("Write", () => this.press(), "attn-go");
     this.another = button("With other numbers", () => this.press(1));
     this.ways = select("Each token", WAYS.map(([words]) => words), (n) => this.choose(WAYS[n][1]));
@@ -47,7 +47,7 @@ export class Writer {
     this.changed();
   }
 
-  // What a stored greedy text says, else token by token.
+  // Shows a stored greedy text or else writes token by token.
   write() {
     const { asker, model } = this, stored = asker.preset(asker.asked), temperature = model.get("temperature");
     this.of = asker.asked;
@@ -74,7 +74,7 @@ export class Writer {
       if (this.#running === mine) this.halt(`The model gave no answer: ${error.message}.`);
     }
   }
-  // Functions of the ids that are written already: the next token.
+  // Both return a function that maps the ids written so far to the next token.
   async ofPage() {
     const { language } = this.asker, { names, sizes } = language.told, prompt = await this.asker.ids();
     const temperature = this.model.get("temperature"), seed = this.model.get("seed");
@@ -94,10 +94,10 @@ export class Writer {
     });
   }
 
-  // `able`: the question has an answer, so that the model can go on.
+  // `able`: the question has an answer, so the model can continue it.
   draw(able) {
     const { asker, model, special } = this;
-    if (this.of && this.of !== asker.asked) { // what is written stood behind another prompt
+    if (this.of && this.of !== asker.asked) { // what is written continues another prompt
       [this.names, this.words, this.of] = [[], "", undefined];
       this.stop();
     }

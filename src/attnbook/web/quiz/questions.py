@@ -1,7 +1,7 @@
-"""The questions that end each chapter: what to choose from, and why each choice is right or wrong.
+"""The questions at the end of each chapter: the choices, and why each is right or wrong.
 
-A chapter's questions are in a TOML file of its name, not in the notebook, where readers would see
-the answers beside them.
+A chapter's questions are in a TOML file with its name, not in the notebook, where readers would see
+the answers next to them.
 """
 
 import tomllib
@@ -15,7 +15,7 @@ def check_yourself(chapter: str) -> Quiz:
     """The questions of a chapter, one at a time; the score stays in the reader's browser.
 
     Args:
-        chapter: the name of its notebook, as "10_sampling".
+        chapter: the name of its notebook, such as "10_sampling".
 
     Raises:
         ValueError: if no chapter of this name has questions.

@@ -3,7 +3,7 @@ import { hash } from "../engine/random.js";
 import { within } from "../shared/math.js";
 import { button, disable, h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
-// Whether `chosen` has for each question the number of one of its choices, or -1.
+// Whether `chosen` has, for each question, the index of one of its choices or -1.
 const areChoices = (chosen, questions) => Array.isArray(chosen) && chosen.length === questions.length
   && chosen.every((n, i) => Number.isInteger(n) && n >= -1 && n < questions[i].choices.length);
 
@@ -13,7 +13,7 @@ function scoreLine(at, chosen, questions) {
   return `Question ${at + 1} of ${questions.length} · right so far: ${right} of ${done} answered.`;
 }
 
-// What the reader chose before, as the browser keeps it while the questions stay the same.
+// The reader's earlier choices, which the browser keeps as long as the questions stay the same.
 class Memory {
   constructor(name, questions) {
     this.key = `attnbook.quiz.${name}`;
@@ -25,19 +25,19 @@ class Memory {
     try {
       if (chosen.some((n) => n >= 0)) localStorage.setItem(this.key, JSON.stringify({ content: this.content, chosen }));
       else localStorage.removeItem(this.key);
-    } catch { /* a browser that keeps nothing */ }
+    } catch { /* the browser stores nothing */ }
   }
 
   recall() {
     try {
       const kept = JSON.parse(localStorage.getItem(this.key));
       if (kept?.content === this.content && areChoices(kept.chosen, this.questions)) return kept.chosen;
-    } catch { /* nothing kept, or nothing of ours */ }
+    } catch { /* no storage, or content that is not ours */ }
     return null;
   }
 }
 
-// The elements; `go` is told how many questions to go on.
+// The elements; `go` receives the number of questions to move by.
 function makeView(title, several, go, footer) {
   const view = {
     count: h("p", { className: "attn-note attn-score" }),
@@ -67,7 +67,7 @@ function fillQuestion(view, question, choose) {
   view.choices.replaceChildren(...question.choices.map(choice));
 }
 
-// Once a choice is made, the right one and, where it is another, the reader's own are marked.
+// Once a choice is made, marks the right one and, if it is another, the reader's own.
 function markChoices(nodes, right, mine) {
   [...nodes].forEach((node, i) => {
     const good = mine >= 0 && i === right, bad = i === mine && !good;
@@ -85,8 +85,8 @@ class Quiz {
     this.questions = questions;
     this.last = questions.length - 1;
     this.memory = el.closest("[data-attnbook-page]") ? new Memory(name, questions) : null;
-    this.shown = -1; // the question whose elements are there
-    this.looked = -1; // a choice whose reason is read after one was made
+    this.shown = -1; // the question that the elements show
+    this.looked = -1; // the choice pressed last, whose reason is shown
     this.state = stateControls(el, name, () => ({ at: [model.get("at")], chosen: this.chosen }),
       (state) => this.restore(state));
     this.view = makeView(model.get("title"), this.last > 0, (by) => this.go(by), this.state.bar);

@@ -1,4 +1,4 @@
-"""Quiz: questions with choices, each of which says why it is right or wrong."""
+"""Quiz: multiple-choice questions that explain why each choice is right or wrong."""
 
 import json
 import random
@@ -21,9 +21,9 @@ class Question:
     Attributes:
         ask: the question.
         choices: two or more answers.
-        right: index of the right answer, from 0.
+        right: index of the correct answer, from 0.
         why: an explanation for each choice, or one for all; shown after a choice.
-        texts: heading -> text that the question is about; shown above the choices.
+        texts: heading -> a text that the question is about; shown above the choices.
     """
 
     ask: str
@@ -34,18 +34,18 @@ class Question:
 
 
 class Quiz(Widget):
-    """Questions, one at a time: choose, see at once whether it is right and why, and the score.
+    """Questions, one at a time: choosing shows at once whether it was right, why, and the score.
 
-    The first choice counts; after it every choice shows its explanation. On a page of the book
-    answers are stored only in the reader's browser.
+    Only the first choice counts; after it, every choice shows its explanation. On a page of the
+    book, answers are stored only in the reader's browser.
 
     Args:
         questions: the `Question`s.
         title: the heading.
         name: a short slug for links, and the key under which the browser stores the answers.
 
-    `at` (the current question, from 0) and `chosen` (the choice of each question, -1: none yet)
-    follow the reader where there is a kernel, and set what is shown.
+    With a kernel, `at` (the current question, from 0) and `chosen` (the choice for each question,
+    -1: none yet) track the reader's choices; setting them changes what is shown.
 
     Raises:
         ValueError: if a question has fewer than two choices, `right` is out of range, or `why` is
@@ -89,7 +89,7 @@ class Quiz(Widget):
 
     @property
     def score(self) -> int:
-        """How many questions were answered right."""
+        """How many questions were answered correctly."""
         return sum(n == each["right"] for n, each in zip(self.chosen, self.questions, strict=True))
 
     def content(self) -> bytes:
@@ -102,7 +102,7 @@ class Quiz(Widget):
         return 5.6, 0.4 + 0.2 * len(self._lines()) + 0.5 * bool(self.title)
 
     def _lines(self) -> list[str]:
-        """The question on view, in the lines of the picture."""
+        """The lines of the picture, which show the current question."""
         each = self.questions[self.at]
         lines = textwrap.wrap(f"{self.at + 1} of {len(self.questions)}: {each['ask']}", 76)
         for heading, text in each["texts"]:
@@ -155,17 +155,17 @@ def which_wrote(
     prompts: Sequence[str] = (),
     seed: int = 0,
 ) -> list[Question]:
-    """Questions of a game: two texts, and which of two settings wrote which?
+    """Questions for a game: which of two settings wrote which of two texts?
 
     Args:
         settings: names of the two settings.
         pairs: for each question, the texts of the first and of the second setting.
-        why: for each pair, a fact about each text that gives it away, as its share of repetitions.
+        why: for each pair, a telltale fact about each text, such as its share of repetitions.
         prompts: the prompt of each pair; optional.
-        seed: decides the order of the two texts.
+        seed: determines the order of the two texts.
 
     Raises:
-        ValueError: if the number of facts or prompts differs from that of pairs.
+        ValueError: if the settings are alike, or `why` or `prompts` does not match `pairs`.
     """
     prompts = list(prompts) or [""] * len(pairs)
     if len(settings) != 2 or settings[0] == settings[1]:

@@ -3,21 +3,21 @@ import { format } from "../shared/math.js";
 import { inner, positioned } from "../shared/positions.js";
 
 export const LAST = 64; // positions are 0..64
-const LONGEST = 2; // of q and k
+const LONGEST = 2; // length of q and k
 
 export const subscript = (n) => String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 export const degrees = (angle) => `${format((angle * 180) / Math.PI, 0)}°`;
 const two = (number) => format(number, 2);
 const signed = (text) => (text.startsWith("-") ? `− ${text.slice(1)}` : `+ ${text}`);
 
-// A vector cut to the longest that there may be.
+// Shortens a vector that is longer than LONGEST.
 export function clip([x = 0, y = 0]) {
   const length = Math.hypot(x, y);
   return length <= LONGEST ? [x, y] : [x, y].map((part) => Math.trunc((100 * part * LONGEST) / length) / 100);
 }
 export const rounded = (vector) => clip(vector.map((part) => Math.round(100 * part) / 100));
 
-// The largest score that such vectors can have at any positions.
+// The largest score that these vectors can have at any positions.
 export const largestScore = (vectors, adds) =>
   vectors.reduce((product, v) => product * (Math.hypot(...v) + (adds ? 1 : 0)), 1) || 1;
 

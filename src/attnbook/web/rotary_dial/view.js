@@ -5,7 +5,7 @@ import { inner } from "../shared/positions.js";
 import { h, svg } from "../shared/ui.js";
 import { LAST, subscript } from "./numbers.js";
 
-const EDGE = 3.05; // how far the plane goes
+const EDGE = 3.05; // the largest coordinate
 
 function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -25,15 +25,15 @@ function drawAngle(arc, [[x, y], [u, v]]) {
   arc.setAttribute("d", `M${at(0)}A0.45 0.45 0 0 ${by > 0 ? 0 : 1} ${at(by)}`);
 }
 
-// A label behind the tip of an arrow, on one side of it (1 or -1). Words stand clear of the handle.
+// Places a label beyond the tip of an arrow, to one side of it (1 or -1). Words keep clear of the handle.
 function placeLabel(label, [x, y], side, hasWords) {
   const out = 0.26 / (Math.hypot(x, y) || 1), aside = side * out, far = hasWords ? 1.9 : 1;
-  const half = hasWords ? 0.08 * label.textContent.length : 0, edge = EDGE - half; // half of its width
+  const half = hasWords ? 0.08 * label.textContent.length : 0, edge = EDGE - half; // half of the label's width
   const across = x + x * out * (far + 3 * half) - y * aside;
   set(label, { x: within(across, -edge, edge), y: -y - far * y * out - x * aside });
 }
 
-// The plane with q and k: dashed as they are, solid as their positions make them. `words` name the two tokens.
+// The plane with q and k: dashed without positions, solid with them. `words` names the two tokens.
 export function makePlane(words) {
   const shapes = ["q", "k"].map((name, n) => ({
     name, words: words[n],
@@ -50,9 +50,9 @@ export function makePlane(words) {
       ...shapes.flatMap(({ orbit, start, now, label }) => [orbit, start, now, label])),
     ...shapes.map(({ handle }) => handle));
 
-  // `given` are q and k, `now` the two at their positions; in mode "add" a vector lies on a circle around its start.
+  // `given` holds q and k, `now` both at their positions; if `adds`, a vector lies on a circle around its start.
   function draw({ given, now, positions, adds }) {
-    const side = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // labels lie apart, on either side
+    const side = Math.sign(inner([-now[1][1], now[1][0]], now[0])) || 1; // the labels lie on opposite sides
     drawAngle(arc, now);
     shapes.forEach((shape, n) => {
       const [x, y] = given[n];
@@ -66,7 +66,7 @@ export function makePlane(words) {
       shape.handle.setAttribute("aria-label", `${shape.name} at ${here}; arrow keys move it`);
     });
   }
-  // Where in the plane a pointer is.
+  // The point of the plane under the pointer.
   function pointAt(event) {
     const box = node.getBoundingClientRect(), scale = (2 * EDGE) / box.width;
     const [x, y] = [event.clientX - box.left, event.clientY - box.top].map((pixels) => pixels * scale - EDGE);
@@ -75,7 +75,7 @@ export function makePlane(words) {
   return { node, draw, pointAt, handles: shapes.map(({ handle }) => handle) };
 }
 
-// The least and greatest score at each distance as a band, and the present score as a dot.
+// The least and greatest scores at each distance as a band, and the current score as a dot.
 export function makeScores() {
   const band = svg("polygon", { class: "attn-band" }), zero = curve("attn-zero"), present = dot("");
   const node = plot(zero, band), along = (distance) => 0.5 + distance / (2 * LAST);

@@ -8,10 +8,10 @@ import { button, disable, h, isTheirs, live, onceAFrame, put, select, stateContr
 import { clip, degrees, LAST, largestScore, rounded, scoreWritten } from "./numbers.js";
 import { makePlane, makeScores } from "./view.js";
 
-const PACE = 450; // milliseconds a position
+const PACE = 450; // milliseconds per position
 const STEPS = { ArrowLeft: [-0.1, 0], ArrowRight: [0.1, 0], ArrowUp: [0, 0.1], ArrowDown: [0, -0.1] };
 
-// What all pairs of positions at the present distance score.
+// The scores of all pairs of positions at the current distance.
 function pairsLine({ low, high }, distance) {
   const [least, greatest] = [low, high].map((values) => format(values[distance + LAST]));
   const many = LAST + 1 - Math.abs(distance), which = many > 1 ? `All ${many} pairs` : "The one pair";
@@ -66,7 +66,7 @@ class RotaryDial {
       this.scores.node, this.scores.below, this.pairs, this.heard, this.state.bar);
   }
 
-  // A vector is dragged by its handle, or moved by the arrow keys.
+  // Lets the reader drag a vector by its handle, or move it with the arrow keys.
   listen(handle, name) {
     handle.addEventListener("pointerdown", (event) => handle.setPointerCapture(event.pointerId));
     handle.addEventListener("pointermove", (event) => {
@@ -106,7 +106,7 @@ class RotaryDial {
     this.tell({ i: i + step, j: j + step });
   }
 
-  // Both one position on while it plays, from the end back to the start; whether there is more to play.
+  // During play, moves both by one position, from the end back to the start. Returns whether there is more to play.
   next() {
     const [i, j] = this.positions, by = Math.max(i, j) < LAST ? 1 : -Math.min(i, j);
     put(this.model, { i: i + by, j: j + by });

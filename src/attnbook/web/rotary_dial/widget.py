@@ -1,4 +1,4 @@
-"""RotaryDial: a query and a key turned by their positions, whose score then knows only i - j."""
+"""RotaryDial: a query and a key rotated by their positions; their score depends only on i - j."""
 
 import json
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from attnbook.show.plots import ROLES
 from attnbook.web._widget import Widget, WidgetError, as_array, as_tokens
 
 LAST = 64  # positions 0..64
-LONGEST = 2.0  # of q and k: the plane ends there
+LONGEST = 2.0  # largest length of q and k
 MODES = tuple(json.loads(Path(__file__).with_name("modes.json").read_text("utf-8")))
 LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def positioned(vector: Any, position: Any, theta: float | int, mode: str) -> np.ndarray:
-    """What two numbers `[..., 2]` become at a position: turned by position * theta, or added to.
+    """A vector of two numbers at each position, `[..., 2]`: rotated, or a sinusoid added to it.
 
     turn: (x cos a - y sin a, x sin a + y cos a);  add: (x + cos a, y + sin a);  a = position theta
     """
@@ -45,12 +45,12 @@ class RotaryDial(Widget):
         i, j: the positions of q and k, 0 to 64.
         theta: the angle per position, in radians, 0 to pi (the slider ends at 1).
         words: the words of q and k, written beside them.
-        mode: "rotate" (RoPE) or "add" (one pair of the sinusoids).
+        mode: "rotate" (RoPE) or "add" (one pair of sinusoidal dimensions).
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `q`, `k`, `i`, `j`, `theta` and `mode` follow the reader where there is a kernel, and set what
-    is shown.
+    With a kernel, `q`, `k`, `i`, `j`, `theta` and `mode` track the reader's choices; setting them
+    changes what is shown.
 
     Source: Su et al. 2021, section 3.2.1; Vaswani et al. 2017, section 3.5.
     """

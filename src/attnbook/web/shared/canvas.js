@@ -2,13 +2,13 @@
 import { css, format, ink, ramp, shade, visible, within } from "./math.js";
 import { isDark } from "./ui.js";
 
-export const LEVELS = 65535; // a weight is a 16-bit count of 1/65535
+export const LEVELS = 65535; // a weight is 16 bits, in units of 1/65535
 const FONTS = [13, 12, 11], PAD = 6, LARGEST_CELL = 44, TALLEST = 600;
 const GAP = 8; // between two maps side by side, as in the style sheet
-const NARROWEST = 11, SLID = 14; // pixels of a cell beside another map, and in a map that slides
-const MOST_SLID = 48; // columns
+const NARROWEST = 11, SLID = 14; // pixels of a cell: the least beside another map; in a map that slides
+const MOST_SLID = 48; // most columns of a map that slides
 
-// Colours and fonts as the page has them now.
+// The page's current colours and fonts.
 export function readTheme(root) {
   const style = getComputedStyle(root), variable = (name) => style.getPropertyValue(name);
   return {
@@ -18,7 +18,7 @@ export function readTheme(root) {
   };
 }
 
-// A token cut to so many pixels; cutting by code point leaves no half emoji.
+// Cuts a token to `longest` pixels, by code point, so that no emoji is split.
 function shorten(ctx, text, longest) {
   const whole = visible(text), letters = [...whole.slice(0, 200)];
   const fits = () => ctx.measureText(letters.join("") + "…").width <= longest;
@@ -27,7 +27,7 @@ function shorten(ctx, text, longest) {
   return letters.join("") + "…";
 }
 
-// Words in as few lines as fit a width.
+// Breaks a text into the fewest lines that fit a width.
 function wrap(ctx, text, longest) {
   const lines = [];
   for (const word of text.split(" ")) {
@@ -38,8 +38,9 @@ function wrap(ctx, text, longest) {
   return lines;
 }
 
-// Where things lie on a canvas at most `width` CSS pixels wide. Of two maps, side by side where that leaves cells of
-// NARROWEST pixels, the second has no row labels. Labels shrink before one is dropped, and a map that may slide grows.
+// Lays out a canvas at most `width` CSS pixels wide. Two maps are side by side where that leaves cells at least
+// NARROWEST pixels wide; the second then has no row labels. Labels shrink before any is dropped, and a map that may
+// slide grows.
 export function layout(ctx, width, rows, columns, names, theme, { maps = 1, slide = false } = {}) {
   for (const abreast of maps > 1 ? [true, false] : [false]) {
     for (const font of FONTS) {
@@ -62,8 +63,8 @@ function arrange(ctx, width, rows, columns, names, theme, font, abreast, slides 
   const left = Math.ceil(size([...rowLabels, ...rowWords])) + 2 * PAD;
   const room = (right) => (width - left - times * right - (times - 1) * GAP) / (times * n);
   const cell = (right) => slides || Math.min(LARGEST_CELL, room(right));
-  let w = cell(2), right = 2, angle = 0; // labels lie flat where they fit, lean where rows of them fit, else stand
-  const between = columns.every((text) => text.length < 2) ? 1 : 4; // letters may stand close
+  let w = cell(2), right = 2, angle = 0; // labels are flat if they fit, slanted if rows of them fit, else upright
+  const between = columns.every((text) => text.length < 2) ? 1 : 4; // single letters may be closer
   if (tallest > w - between) {
     angle = Math.PI / 3;
     right = Math.max(2, tallest * Math.cos(angle) - w / 2 + font);
@@ -86,8 +87,8 @@ function arrange(ctx, width, rows, columns, names, theme, font, abreast, slides 
   return { ...at, beside: abreast ? { ...at, rowLabels: [], rowName: [], ...shape(2) } : at };
 }
 
-// A canvas of a map's cells alone, which the cursor does not change; `map` holds 16-bit weights, `most` the one
-// that gets the deepest colour, `crossed(n)` whether the cell n is crossed out.
+// A canvas with only the map's cells, which do not depend on the cursor; `map` holds 16-bit weights, `most` is the one
+// that gets the deepest colour, `crossed(n)` says whether cell n is crossed out.
 export function drawCells(at, map, most, theme, crossed = () => false) {
   const canvas = document.createElement("canvas"), ctx = sized(canvas, at);
   const gap = Math.min(at.w, at.h) >= 8 ? 1 : 0, numbers = at.w >= 34 && at.h >= 20;
@@ -120,7 +121,7 @@ function cross(ctx, x, y, width, height, theme) {
   ctx.globalAlpha = 1;
 }
 
-// Sharp on any screen: sizes are in CSS pixels, the canvas holds as many as the screen shows.
+// Keeps a canvas sharp on any screen: sizes are in CSS pixels, but it holds as many pixels as the screen shows.
 function sized(canvas, at) {
   const width = Math.round(at.width * devicePixelRatio), height = Math.round(at.height * devicePixelRatio);
   if (canvas.width !== width || canvas.height !== height) {
@@ -134,7 +135,7 @@ function sized(canvas, at) {
   return ctx;
 }
 
-// As many labels as fit, and always the one under the cursor.
+// Paints as many labels as fit, and always the one under the cursor.
 function paintLabels(ctx, at, labels, chosen, place, room, theme) {
   const step = Math.ceil(at.font / room);
   labels.forEach((label, n) => {
@@ -150,14 +151,14 @@ function paintLabels(ctx, at, labels, chosen, place, room, theme) {
 }
 
 function frame(ctx, x0, y0, x1, y1, theme) {
-  for (const [width, colour] of [[4, theme.page], [2, theme.mark]]) { // the light rim keeps it visible on any cell
+  for (const [width, colour] of [[4, theme.page], [2, theme.mark]]) { // the page-coloured rim keeps it visible
     ctx.lineWidth = width;
     ctx.strokeStyle = colour;
     ctx.strokeRect(x0 - 1, y0 - 1, x1 - x0 + 1, y1 - y0 + 1);
   }
 }
 
-// The whole picture: `i` and `j` are the cursor's row and column, -1 for none.
+// Paints the whole picture: `i` and `j` are the cursor's row and column, -1 for none.
 export function paint(canvas, at, cells, { i, j }, theme) {
   const ctx = sized(canvas, at);
   ctx.clearRect(0, 0, at.width, at.height);
@@ -189,7 +190,7 @@ export function cellAt(at, x, y) {
   return { i: i < at.rows ? Math.max(i, -1) : -1, j: j < at.columns ? Math.max(j, -1) : -1 };
 }
 
-// A map that slides keeps its row labels in view: a copy of them stands still over it.
+// Keeps the row labels of a map that slides in view: `still`, a copy of them, stays fixed on top of it.
 export function hold(canvas, still, at) {
   if (!at.slides) return still.remove();
   Object.assign(still, { width: Math.round((canvas.width * (at.left - 1)) / at.width), height: canvas.height });
@@ -199,7 +200,7 @@ export function hold(canvas, still, at) {
   if (!still.isConnected) canvas.after(still);
 }
 
-// Whether some view of these maps, each for all views or with one for each, has no deep colour.
+// Whether any view of these maps has no deep colour; a map holds either one view for all or one per view.
 export function isPale(every, area) {
   const views = Math.max(...every.map((all) => all.length)) / area;
   const view = (all, k) => (all.length === area ? all : all.subarray(k * area, (k + 1) * area));

@@ -1,4 +1,4 @@
-// The panel of a widget that runs the published model: a button that loads it, how much has come, what went wrong.
+// The panel of a widget that runs the published model: a button that loads it, the progress, and what went wrong.
 import { button, h, write } from "./ui.js";
 
 const megabytes = (bytes) => `${Math.round(bytes / 1e6)} MB`;
@@ -11,7 +11,7 @@ function hindrance(site) {
   return "";
 }
 
-// `offers` and `runs` say in words what the model is good for, before it is loaded and when it runs.
+// `offers` and `runs` are sentences on what the model is good for, before it is loaded and when it runs.
 export function makeLoader({ site, language, offers, runs }) {
   const words = h("p", { className: "attn-note", role: "status", "aria-live": "polite" });
   const load = button("", () => language.load(), "attn-go");
@@ -36,7 +36,7 @@ export function makeLoader({ site, language, offers, runs }) {
     write(words, why || said(language, size));
     return stage;
   }
-  // Asks the browser whether it has the file; `changed` is called if so.
+  // Asks the browser whether it has the file; calls `changed` if so.
   async function look(changed) {
     if (hindrance(site)) return;
     kept = await language.kept();

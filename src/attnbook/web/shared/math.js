@@ -1,7 +1,7 @@
-// Everything the widgets compute; no DOM, so that Node tests import this file as it is.
+// Everything the widgets compute; no DOM, so Node tests can import this file as it is.
 
-// x with so many decimals, as Python writes f"{x:.3f}": exact ties go to the even digit (toFixed sends
-// them up), and zero has no sign. A double is a tie exactly when x * 2^(digits + 1) is an odd integer.
+// x with `digits` decimals, like Python's f"{x:.3f}" but with no sign on zero: exact ties round to the even digit
+// (toFixed rounds them up). A double is a tie exactly when x * 2^(digits + 1) is an odd integer.
 export function format(x, digits = 3) {
   if (!Number.isFinite(x)) return String(x).replace("Infinity", "∞").toLowerCase();
   const size = Math.abs(x), up = size.toFixed(digits);
@@ -10,21 +10,21 @@ export function format(x, digits = 3) {
   return x < 0 && Number(text) !== 0 ? "-" + text : text;
 }
 
-// A whole number with commas. The page's own `toLocaleString` takes 10 to 25 ms when it is first asked.
+// A whole number with commas. The built-in `toLocaleString` takes 10 to 25 ms on its first call.
 export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
-// A share of 1; one above 0 is never written as 0.
+// Writes a share of 1; a positive one never appears as 0.
 export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
 
-// What the longest of some bars stands for, where the largest of their shares is so much.
+// The share that a full-length bar stands for, where `p` is the largest share among the bars.
 export const fullBar = (p) => [0.1, 0.25, 0.5].find((end) => p <= end * 1.0001) ?? 1;
 
-// x, or the end of low..high that it lies beyond.
+// x, limited to the range low..high.
 export const within = (x, low, high) => Math.min(high, Math.max(low, x));
 
-// softmax(logits / t). The largest logit is taken off first, so nothing overflows; at t = 0 every other one
-// is exp(-Infinity), the limit: the largest share all (greedy). Where a logit stands for several alike, `counts` says
-// for how many; its share is that of all of them.
+// softmax(logits / t). The largest logit is subtracted first, so nothing overflows; at t = 0 every other term is
+// exp(-Infinity), the limit: the largest logits share everything (greedy). Where a logit stands for several equal ones,
+// `counts` says how many; its share is that of all of them.
 export function softmax(logits, t = 1, counts = []) {
   let max = -Infinity, sum = 0;
   for (const z of logits) max = Math.max(max, z);
@@ -33,25 +33,25 @@ export function softmax(logits, t = 1, counts = []) {
   return p.map((x) => x / sum);
 }
 
-// In nats; exp of it is the perplexity, and over ln 2 it is in bits.
+// The entropy in nats; its exp is the perplexity, and dividing it by ln 2 gives bits.
 export function entropy(p, counts = []) {
   let nats = 0;
   p.forEach((x, i) => { if (x > 0) nats -= x * Math.log(x / (counts[i] ?? 1)); });
   return Math.max(nats, 0);
 }
 
-// Positions of the n largest, largest first; ties keep their order, as sort is stable.
+// Indices of the n largest values, largest first; ties keep their order, since sort is stable.
 export function largest(values, n) {
   return Array.from(values, (_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, n);
 }
 
-// Temperature on a slider of equal steps in log t, from 0.05 to the hottest, which is 20 unless given.
+// Temperature on a slider with equal steps in log t, from COLDEST to `hottest`, 20 unless given.
 export const COLDEST = 0.05, HOTTEST = 20;
 const breadth = (hottest) => Math.log(hottest / COLDEST);
 export const toSlider = (t, hottest = HOTTEST) => within(Math.log(t / COLDEST) / breadth(hottest), 0, 1);
 export const fromSlider = (x, hottest = HOTTEST) => Number((COLDEST * Math.exp(breadth(hottest) * x)).toPrecision(3));
 
-// Which of 256 colours a level gets when the deepest stands for the level `most`.
+// The index, among 256 colours, of a level's colour when the deepest stands for the level `most`.
 export const shade = (level, most) => Math.floor((256 * level) / (most + 1));
 
 // Binary traits arrive as a DataView: weights in 16 bits (0..65535 for 0..1), logits in 32 or 64.
@@ -71,14 +71,14 @@ export function packLogits(values) {
   return view;
 }
 
-// Spaces and line ends that a reader could not see otherwise.
+// Makes spaces at the ends, tabs and line breaks visible to the reader.
 export function visible(token) {
   if (token === "") return "∅";
   return token.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ +| +$/g, (s) => "␣".repeat(s.length));
 }
 
-// 256 colours for weights 0..1, evenly spaced in perceived lightness (OKLCH, hue of blue): from the page
-// towards ink, so white to deep blue on a light page and near-black to pale blue on a dark one.
+// 256 colours for weights 0..1, evenly spaced in perceived lightness (OKLCH, blue hues): from the page's colour to the
+// ink's, so white to deep blue on a light page and near-black to pale blue on a dark one.
 export function ramp(dark) {
   return Array.from({ length: 256 }, (_, i) => {
     const w = i / 255, bump = Math.sin(Math.PI * w);
@@ -108,14 +108,14 @@ export const contrast = (x, y) => {
 export const ink = (rgb) => (luminance(rgb) > 0.179 ? "#000" : "#fff");
 export const css = (rgb) => `rgb(${rgb.join(" ")})`;
 
-// A state in the address: #w.learnt-map=query:3;index:0,1 and further widgets after "&"; a text stands behind "~".
+// A state in the URL: #w.learnt-map=query:3;index:0,1 and further widgets after "&"; a string follows a "~".
 const part = (name) => `w.${name}=`;
 const writeValue = (value) => (typeof value === "string" ? `~${encodeURIComponent(value)}` : value);
 function readValue(text) {
   try {
     return text.startsWith("~") ? decodeURIComponent(text.slice(1)) : text ? Number(text) : NaN;
   } catch {
-    return NaN; // cut in the middle of a letter
+    return NaN; // cut in the middle of a character
   }
 }
 export function readLink(hash, name) {
@@ -128,12 +128,12 @@ export function readLink(hash, name) {
   }
   return state;
 }
-// Ours first, since the page scrolls to the first; the parts of other widgets stay.
+// Our part comes first, since the page scrolls to the first one; the parts of other widgets stay.
 export function writeLink(hash, name, state) {
   const written = Object.entries(state).map(([trait, values]) => `${trait}:${values.map(writeValue).join(",")}`);
   const mine = part(name) + written.join(";");
   const others = hash.replace(/^#/, "").split("&").filter((p) => p.startsWith("w.") && !p.startsWith(part(name)));
   return "#" + [mine, ...others].join("&");
 }
-// Whether the page scrolls here: ours is the first part of the address.
+// Whether the page scrolls here: our part is the first in the URL.
 export const linkLeads = (hash, name) => hash.startsWith("#" + part(name));

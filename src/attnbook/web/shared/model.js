@@ -1,10 +1,11 @@
-// The model of a widget that runs in the page: its weights, and the worker that computes with them.
+// The model that a widget runs in the page: its weights, and the worker that computes with them.
 import ENGINE from "../engine/worker.js" with { type: "text" };
 import { start } from "../engine/client.js";
 import { fetchWeights } from "./weights.js";
 
-// Fetches the weights when the reader comes near. `ready` gets an object that answers questions, and what the worker
-// reports of the model; `status` shows the reader what is awaited and what went wrong. `name`: of the file.
+// Fetches the weights when the reader comes near. `ready` receives an object that answers questions, and what the
+// worker reports about the model; `status` tells the reader what is loading and what went wrong. `name` is the file's
+// name.
 export function summon({ model, root, status, ready, name = model.get("weights") }) {
   let engine, told;
 

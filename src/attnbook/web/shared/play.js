@@ -1,8 +1,8 @@
-// What moves on by itself: a button, and a slider with one.
+// Controls that advance by themselves: a play button, and a slider with one.
 import { h } from "./ui.js";
 
 // Calls `step` every `pace` milliseconds until `step` returns false or the button is pressed again. `what` names the
-// thing that plays, for those who hear the page.
+// thing that plays, for screen readers.
 export function playing(words, pace, step, what = "") {
   let timer = 0;
   const word = h("span", {}, words), heard = h("span", { className: "attn-heard" }, what && ` ${what}`);
@@ -21,7 +21,7 @@ export function playing(words, pace, step, what = "") {
   return { node, stop };
 }
 
-// Choices in order: a slider that names the one on view, and a button that plays through them.
+// A choice from ordered options: a slider that names the current one, and a button that plays through them.
 export function player(label, options, onchange) {
   const last = options.length - 1, shown = h("b", { "aria-hidden": "true" });
   const list = h("input", {

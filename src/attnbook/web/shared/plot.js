@@ -1,8 +1,8 @@
-// Parts of a widget on the page: sliders with their value, curves with their axis, dots, following a pointer.
+// Parts of a widget: sliders with their values, curves with an axis, dots, and a function that follows the pointer.
 import { within } from "./math.js";
 import { h, svg, write } from "./ui.js";
 
-// `set` moves it, writes the value beside it and says it.
+// `set` moves it, writes the value beside it and announces it.
 export function slider(label, range, oninput) {
   const input = h("input", { type: "range", ...range, oninput: () => oninput(Number(input.value)) });
   const value = h("span", { className: "attn-value", "aria-hidden": "true" });
@@ -15,8 +15,8 @@ export function slider(label, range, oninput) {
   return { node, set };
 }
 
-// Drawings in a box of 100 x 100, stretched to their place, and their points as fractions of its width and height.
-// `data-high` and `data-low` of the box say what its top and bottom stand for.
+// Drawings in a box of 100 x 100 that is stretched to fit, with points given as fractions of its width and height. The
+// box's `data-high` and `data-low` say what its top and bottom stand for.
 export const plot = (...children) => h("div", { className: "attn-graph", "aria-hidden": "true" },
   svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, ...children));
 export const curve = (look) => svg("polyline", { class: `attn-line ${look}` });
@@ -25,7 +25,7 @@ export function trace(line, points) {
   line.setAttribute("points", written.join(" "));
 }
 
-// A dot that keeps its shape, and labels below an axis.
+// A dot that is not stretched, and labels below an axis.
 export const dot = (look) => h("i", { className: `attn-point ${look}`, "aria-hidden": "true" });
 export const move = (node, x, y) => Object.assign(node.style, { left: `${100 * x}%`, top: `${100 * (1 - y)}%` });
 export function axis(labels) {
@@ -36,7 +36,7 @@ export function axis(labels) {
   }));
 }
 
-// Calls `choose` with fractions of the width and height where a pointer clicks or drags.
+// Calls `choose` with the point where a pointer clicks or drags, as fractions of the width and height.
 export function follow(node, choose) {
   const at = (event) => {
     const box = node.getBoundingClientRect();

@@ -1,11 +1,11 @@
-// What the widgets on positions compute; no DOM, so that Node tests import this file as it is.
+// What the widgets on positions compute; no DOM, so Node tests can import this file as it is.
 import { oklch, within } from "./math.js";
 
-// Wave m of size/2 turns by this many radians a position, so once in `wavelength` positions.
+// Wave m of size/2 turns by `speed` radians per position, and so once in `wavelength` positions.
 export const speed = (m, size, base) => base ** ((-2 * m) / size);
 export const wavelength = (m, size, base) => 2 * Math.PI * base ** ((2 * m) / size);
 
-// [n x size], row after row: p(i, 2m) = sin(i / base^(2m/size)) and p(i, 2m+1) = cos of the same.
+// [n x size], row by row: p(i, 2m) = sin(i / base^(2m/size)) and p(i, 2m+1) = cos of the same.
 export function sinusoidal(n, size, base) {
   const p = new Float64Array(n * size);
   for (let m = 0; m < size / 2; m++) {
@@ -18,7 +18,7 @@ export function sinusoidal(n, size, base) {
   return p;
 }
 
-// Inner products of vector i of n with each of them.
+// The inner products of vector i with each of the n vectors.
 export function products(p, n, i) {
   const size = p.length / n, out = new Float64Array(n);
   for (let j = 0; j < n; j++) {
@@ -29,13 +29,14 @@ export function products(p, n, i) {
   return out;
 }
 
-// The base on a slider of equal steps in its logarithm, whose ends are 10 and a million.
+// The base on a slider with equal steps in its logarithm, from 10 to a million.
 const LOW = 10, HIGH = 1e6;
 export const toBaseSlider = (base) => within(Math.log(base / LOW) / Math.log(HIGH / LOW), 0, 1);
 export const fromBaseSlider = (x) => Number((LOW * (HIGH / LOW) ** x).toPrecision(2));
 
-// A picture of n vectors, one a column: red, green, blue and opacity of each number in -1..1. Orange below zero, blue
-// above, nothing at zero, so that it suits any page; colour-blind readers tell the two apart, and blue prints darker.
+// A picture of n vectors, one per column: red, green, blue and opacity of each entry in -1..1. Orange is below zero,
+// blue above, and zero is transparent, so it suits any page; colour-blind readers can tell the two apart, and blue
+// prints darker.
 export const BLUE = oklch(0.52, 0.16, 255), ORANGE = oklch(0.66, 0.16, 55);
 export function pixels(p, n) {
   const size = p.length / n, data = new Uint8ClampedArray(4 * p.length);
@@ -51,14 +52,14 @@ export function pixels(p, n) {
   return data;
 }
 
-// What two numbers become at a position: turned by position * theta, or with a hand (cos, sin) at that angle added.
+// A pair of numbers at a position: rotated by position * theta, or with a hand (cos, sin) at that angle added.
 export function positioned([x, y], position, theta, mode) {
   const s = Math.sin(position * theta), c = Math.cos(position * theta);
   return mode === "add" ? [x + c, y + s] : [x * c - y * s, x * s + y * c];
 }
 export const inner = ([a, b], [c, d]) => a * c + b * d;
 
-// The least and the greatest score of all pairs of positions i, j = 0..last at each distance i - j = -last..last.
+// The lowest and highest scores of all pairs of positions i, j = 0..last at each distance i - j = -last..last.
 export function spread(q, k, theta, mode, last) {
   const low = new Float64Array(2 * last + 1).fill(Infinity), high = low.map((x) => -x);
   const [queries, keys] = [q, k].map((v) =>

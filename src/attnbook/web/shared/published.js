@@ -1,11 +1,11 @@
-// A published language model on the site. Its file comes in parts when the reader asks for it, never before; the
-// browser keeps them, and a worker computes with them, which all widgets of a class on the page share.
+// A published language model on the site. Its file is fetched in parts when the reader asks for it, never before; the
+// browser keeps the parts, and a worker, which all widgets of a class on the page share, computes with them.
 import ENGINE from "../engine/language.js" with { type: "text" };
 import { start } from "../engine/client.js";
 
 const KEPT = "attnbook-model", TRIES = 3;
 
-// What the site says of the model: { folder, bytes, parts: [sha256, bytes] .. }. Undefined, if the site has none.
+// What the site says about the model: { folder, bytes, parts: [sha256, bytes] .. }; undefined if the site has none.
 export function offered() {
   const told = document.querySelector("script.attnbook-model");
   return told ? JSON.parse(told.textContent) : undefined;
@@ -15,7 +15,7 @@ async function sumOf(part) {
   const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", part));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
-// Fills a part with what an answer brings; `came` is told how many bytes have come with each piece.
+// Fills a part with the body of a response; `came` receives the number of bytes in each chunk.
 async function fill(part, { body }, came = () => {}) {
   const reader = body.getReader();
   let at = 0;
@@ -25,14 +25,14 @@ async function fill(part, { body }, came = () => {}) {
     came(piece.value.length);
   }
 }
-// A body that is read from where it lies: of any other the browser makes a copy, which stays for a while.
+// A body that is read in place: the browser would copy any other, and the copy would stay for a while.
 const streamed = (part) => new ReadableStream({
   start(body) {
     body.enqueue(part);
     body.close();
   },
 });
-// Fills a part from the browser's cache or from the site; one whose sum is wrong is fetched again.
+// Fills a part from the browser's cache or from the site; one with a wrong checksum is fetched again.
 async function fetchPart(part, folder, sum, came) {
   const address = new URL(`${folder}${sum}.bin`, document.baseURI).href;
   const cache = await caches.open(KEPT).catch(() => null), kept = await cache?.match(address);
@@ -41,12 +41,12 @@ async function fetchPart(part, folder, sum, came) {
     if ((await sumOf(part)) === sum) return;
   }
   for (let tries = 0; tries < TRIES; tries++) {
-    const response = await fetch(address, { cache: "no-store" }); // this cache has no room for it twice
+    const response = await fetch(address, { cache: "no-store" }); // the HTTP cache has no room for a second copy
     if (!response.ok) throw new Error(`the site answers ${response.status}`);
     let size = 0;
     await fill(part, response, (more) => came(more, (size += more)));
     if ((await sumOf(part)) === sum) {
-      await cache?.put(address, new Response(streamed(part))).catch(() => {}); // no room: it comes again next time
+      await cache?.put(address, new Response(streamed(part))).catch(() => {}); // no room: fetched again next time
       return;
     }
     came(-size);
@@ -61,7 +61,7 @@ class Language {
     this.asked = undefined; // the newest question
   }
 
-  // `changed` is called whenever the stage, the bytes that came or the reason of a failure have changed.
+  // Calls `changed` whenever the stage, the number of bytes received or the reason for a failure changes.
   watch(changed) {
     this.listeners.add(changed);
     return () => this.listeners.delete(changed);
@@ -85,7 +85,7 @@ class Language {
     this.tell({ stage: "loading", came: 0 });
     try {
       this.engine = start(ENGINE);
-      let room = new ArrayBuffer(Math.max(...parts.map(([, size]) => size))); // of one part after another
+      let room = new ArrayBuffer(Math.max(...parts.map(([, size]) => size))); // reused for each part
       let at = 0, told;
       for (const [sum, size] of parts) {
         const part = new Uint8Array(room, 0, size);
@@ -106,12 +106,12 @@ class Language {
     this.tell({ stage: "failed", reason: message, engine: undefined });
   }
 
-  // Token ids of a text; `special`: whether its special tokens are read as such.
+  // The token ids of a text; `special` says whether its special tokens are read as such.
   encode(text, special = false) {
     return this.engine.call("encode", { text, special });
   }
   // What may follow ids: all tokens, the likeliest first, and their log-probabilities, { order, logp }. The model reads
-  // slice by slice, and `heard` is told how many tokens; a newer question stops it, and undefined is given.
+  // slice by slice and tells `heard` how many tokens it has read; a newer question stops it, and it returns undefined.
   async next(ids, heard) {
     const mine = (this.asked = {});
     try {

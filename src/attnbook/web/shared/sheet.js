@@ -1,20 +1,20 @@
-// A whole self-attention on a sheet: what each cell is, and of which cells it was made. No DOM, so that Node tests
-// import this file as it is.
+// A complete self-attention on a sheet: what each cell is, and which cells it is computed from. No DOM, so Node tests
+// can import this file as it is.
 import { format, softmax } from "./math.js";
 
-// Only the first four can be edited; the rest follows from them.
+// Only the first four can be edited; the rest follow from them.
 export const BLOCKS = ["x", "w_q", "w_k", "w_v", "q", "k", "v", "scores", "weights", "out"];
 export const INPUTS = BLOCKS.slice(0, 4);
 export const NAMES = { x: "x", w_q: "W_Q", w_k: "W_K", w_v: "W_V", q: "query", k: "key", v: "value", scores: "score",
   weights: "weight", out: "output" };
-export const MOST = 9.99; // the largest number that one may write
+export const MOST = 9.99; // the largest number that can be entered
 
 const dot = (a, b) => a.reduce((sum, x, m) => sum + x * b[m], 0);
 const column = (matrix, c) => matrix.map((row) => row[c]);
 const product = (a, b) => a.map((row) => b[0].map((_, c) => dot(row, column(b, c))));
 export const rootOf = ({ root, w_q: [first] }) => (root ? Math.sqrt(first.length) : 1);
 
-// All blocks, each a list of rows. What the mask hides has the score minus infinity, and so the weight 0.
+// All blocks, each a list of rows. A masked score is minus infinity, so its weight is 0.
 export function compute(given) {
   const { x, w_q, w_k, w_v, mask } = given, scale = rootOf(given);
   const [q, k, v] = [w_q, w_k, w_v].map((w) => product(x, w));
@@ -23,7 +23,7 @@ export function compute(given) {
   return { x, w_q, w_k, w_v, q, k, v, scores, weights, out: product(weights, v) };
 }
 
-// The two vectors that the cell [block, i, j] is made of, each a list of cells; no vectors for an input.
+// The two vectors that the cell [block, i, j] is computed from, each a list of cells; no vectors for an input.
 export function operands(all, block, i, j) {
   const row = (name, at) => all[name][at].map((_, m) => [name, at, m]);
   const down = (name, at) => all[name].map((_, m) => [name, m, at]);
@@ -46,13 +46,13 @@ export function uses(all, block, i, j) {
   return found;
 }
 
-// A number as it fits a cell: two decimals, from 10 on one, from 100 on none.
+// A number short enough for a cell: two decimals, one from 10 on, none from 100 on.
 export function brief(x) {
   const size = Math.abs(x), digits = size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
   return format(x, digits).replace("-", "−");
 }
 
-// The arithmetic of a cell as pieces [text, block, raised]: the block gives a number its colour, "" is for signs.
+// The arithmetic of a cell as pieces [text, block, raised]: the block gives a number its colour, and is "" for signs.
 export function written(all, given, block, i, j) {
   const number = (name, a, b) => [brief(all[name][a][b]), name];
   const sign = (text) => [text, ""], result = [sign(" = "), number(block, i, j)];
@@ -72,7 +72,8 @@ export function written(all, given, block, i, j) {
   return [...scaled, ...result];
 }
 
-// What a cell is called, and what it is made of, in words. `outputs` are names of a value's numbers, if any.
+// The name of a cell, and what it is computed from, in words. `outputs` names the entries of a value, if they have
+// names.
 const numbered = (block, j, outputs) => (["v", "out"].includes(block) && outputs[j]) || `number ${j + 1}`;
 export function naming([block, i, j], tokens, outputs) {
   const name = NAMES[block], word = `“${tokens[i]}”`;
@@ -95,5 +96,5 @@ export function cellOf(all, text) {
   return BLOCKS.includes(block) && at.length === 2 && all[block][i]?.[j] !== undefined ? [block, i, j] : null;
 }
 
-// A number as the sheet keeps it: two decimals, and not larger than fits a cell.
+// A number as the sheet stores it: two decimals, and no larger than fits a cell.
 export const kept = (x) => Math.round(100 * Math.min(MOST, Math.max(-MOST, x))) / 100 || 0;

@@ -1,5 +1,5 @@
-// What the widgets need of the page: elements, traits, the theme, a link to the state, and their common life.
-// Text always goes in as text nodes: a token can never become HTML.
+// What the widgets need from the page: elements, traits, the theme, a link to the state, and their life cycle. Text is
+// always inserted as text nodes: a token can never become HTML.
 import { linkLeads, luminance, readLink, writeLink } from "./math.js";
 
 export function h(tag, props = {}, ...children) {
@@ -20,27 +20,27 @@ export function svg(tag, attributes, ...children) {
   return node;
 }
 
-// A button that can do nothing says so and takes no press: by its attribute, as Firefox before 119 has no property for
-// it, and not `disabled`, with which it would lose the focus, and the keys with it.
+// A button that can do nothing says so and ignores presses. It uses the attribute, since Firefox before 119 has no
+// property for it, and not `disabled`, which would cost it the focus, and with it the keyboard.
 export const disable = (node, is) => node.setAttribute("aria-disabled", Boolean(is));
 export function button(text, onclick, className = "") {
   const press = () => node.getAttribute("aria-disabled") === "true" || onclick();
   const node = h("button", { type: "button", className, onclick: press }, text);
   return node;
 }
-// Draws. Where that takes away or hides what has the focus, `heir` gets it.
+// Draws. If that removes or hides the focused element, `heir` gets the focus.
 export function keepFocus(root, draw, heir) {
   const node = document.activeElement, mine = root.contains(node);
   draw();
   if (mine && !node.getClientRects().length) heir.focus({ preventScroll: true });
 }
-// Whether a key is the browser's or the system's, as Alt and an arrow are.
+// Whether a key belongs to the browser or the system, as Alt with an arrow does.
 export const isTheirs = ({ altKey, ctrlKey, metaKey }) => altKey || ctrlKey || metaKey;
 
-// A token inside other text: isolated, so that a right-to-left one does not turn its neighbours around.
+// A token inside other text: isolated, so that a right-to-left one does not reorder its neighbours.
 export const token = (text) => h("bdi", { className: "attn-token" }, text);
 
-// Text that is put where it stands already would be laid out anew.
+// Writes only text that differs, since writing the same text causes a new layout.
 export function write(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -51,20 +51,20 @@ export function select(label, options, onchange) {
   return { node: h("label", { className: "attn-field" }, h("span", {}, label), list), list };
 }
 
-// Sets traits and tells the kernel, where there is one.
+// Sets traits and tells the kernel, if there is one.
 export function put(model, traits) {
   for (const [name, value] of Object.entries(traits)) model.set(name, value);
   model.save_changes();
 }
 
-// Runs `draw` once a frame at most, however many events ask for it.
+// Runs `draw` at most once per frame, however many events ask for it.
 export function onceAFrame(draw) {
   let asked = 0;
   const ask = () => (asked ||= requestAnimationFrame(() => ((asked = 0), draw())));
   return Object.assign(ask, { now: draw, cancel: () => cancelAnimationFrame(asked) });
 }
-// Runs parts of a drawing in turn, each in a frame of its own behind the next one, since a phone has no time for all of
-// them in one. Who asks within `pause` milliseconds of the last turn is not heard.
+// Runs parts of a drawing in turn, each in a frame of its own after the next one, since a phone has no time for all of
+// them in one frame. Calls within `pause` milliseconds of the last run's start are ignored.
 export function oneAFrame(parts, pause) {
   let last = -Infinity;
   const turn = (n) => requestAnimationFrame(() => {
@@ -93,9 +93,10 @@ export function onTheme(draw) {
   return () => (watch.disconnect(), query.removeEventListener("change", draw));
 }
 
-// The life of a widget: `root` comes onto the page and is drawn (`ask`, of onceAFrame). From then on each trait in
-// `changes`, the theme (`themed`) and the size of `box` (`sized`) call what is given for them, until the function that
-// comes back takes all of it away and calls `leave`. What a trait calls may have the widget built `again`, by `render`.
+// The life cycle of a widget: puts `root` on the page and draws it (`ask`, from onceAFrame). From then on, changes of
+// each trait in `changes`, of the theme (`themed`) and of the size of `box` (`sized`) call their handlers, until the
+// returned function removes everything and calls `leave`. A trait's handler can rebuild the widget with `again`, which
+// uses `render`.
 export function live({ model, el, root, state, ask, changes, themed, box, sized, render, leave }) {
   const events = Object.entries(changes).map(([trait, react]) => [`change:${trait}`, () => react(again)]);
   const sizes = new ResizeObserver(() => sized()), stopTheme = themed && onTheme(themed);
@@ -117,8 +118,8 @@ export function live({ model, el, root, state, ask, changes, themed, box, sized,
   return () => stop();
 }
 
-// Reset and, on a page of the book, a link to the present state. `read` gives the state as lists of numbers or texts
-// by trait; `write` takes it back. Only what differs from the start goes into the link.
+// A reset button and, on a page of the book, a link to the current state. `read` returns the state as lists of numbers
+// or strings by trait; `write` restores it. Only what differs from the start goes into the link.
 export function stateControls(el, name, read, write) {
   const start = read(), status = h("span", { className: "attn-status", role: "status" });
   const follow = () => {
@@ -133,7 +134,7 @@ export function stateControls(el, name, read, write) {
     const now = Object.entries(read()).filter(([trait, values]) => String(values) !== String(start[trait]));
     const url = location.href.split("#")[0] + writeLink(location.hash, name, Object.fromEntries(now));
     history.replaceState(history.state, "", url);
-    const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(); // by plain http there is no clipboard
+    const copied = navigator.clipboard?.writeText(url) ?? Promise.reject(); // over plain http there is no clipboard
     status.textContent = await copied.then(() => "Link copied", () => "The link is in the address bar");
   } }, "Copy link to this state");
   const bar = h("div", { className: "attn-foot" }, reset);

@@ -1,13 +1,14 @@
-// The weights of the models that a widget runs in the page. A kernel sends them; on the site its runtime does.
+// The weights of the models that a widget runs in the page. A kernel sends them; on the site, static-widgets.js does.
 import { button } from "./ui.js";
 
-const PATIENCE = 4000; // ms until a kernel is missed
+const PATIENCE = 4000; // ms to wait for a kernel
 
-// Asks for each of `names`, once, when the reader comes near. `begin` is called before the first request, `take` gets
-// the name and the bytes of each file that came, `ready` is called when all have been taken; both may return a promise.
-// `status` shows the reader what is awaited and what went wrong. What did not arrive is asked for again when the reader
-// comes near again, is online again, or presses. `silent`: ms before it is said that weights are awaited. `what` names
-// one and several of them, `until` says what is there meanwhile.
+// Requests each of `names`, once, when the reader comes near. `begin` is called before the first request, `take`
+// receives the name of each file that arrives and a function that returns its bytes, and `ready` is called when all
+// have been taken; `take` and `ready` may return a promise. `status` tells the reader what is loading and what went
+// wrong. What did not arrive is requested again when the reader comes near again, is online again, or presses the
+// button. `silent`: ms before the reader is told that weights are loading. `what` names one and several of the files,
+// `until` says what is shown meanwhile.
 export function fetchWeights({ model, root, status, names, begin = () => {}, take, ready, silent = 0,
   what = ["model", "models"], until = "Until then this is the stored answer. " }) {
   const arrived = new Set(), taken = new Set(), many = names.length > 1, models = what[Number(many)];

@@ -1,7 +1,7 @@
 // Draws bertviz's stored views when the reader scrolls near: only then are d3, jQuery and the
-// weights fetched. A view stands in a shadow root, as bertviz gives each the same ids, "attention"
-// among them, which a heading of the page may have. There is no require.js: bertviz's script is
-// handed jQuery and d3 that look into that root.
+// weights fetched. Each view is in a shadow root, since bertviz gives every view the same ids,
+// among them "attention", which a heading of the page may have too. There is no require.js:
+// bertviz's script receives a jQuery and a d3 that search this root.
 import { load as fetchScript, offer } from "./late-scripts.js";
 
 const STYLE = `
@@ -27,14 +27,14 @@ const STYLE = `
   :focus-visible { outline: 2px solid var(--pst-color-primary); outline-offset: 1px; }
   @media print { #vis { overflow: visible; } svg { width: 100% !important; } span { display: none; } }`;
 
-// What a script brings: its library, or the views of its file.
+// What a script defines: its library, or the view of its file.
 const here = (host, name) => () =>
   name.startsWith("d3-") ? globalThis.d3
   : name.startsWith("jquery-") ? globalThis.jQuery
   : globalThis.attnbookBertviz?.[host.dataset.view];
 const load = (host, name) => fetchScript(`bertviz/${name}`, here(host, name));
 
-// bertviz leaves its squares and pictures to the mouse: they get a name, a role and keys.
+// bertviz's squares and pictures only respond to the mouse: this adds names, roles and keys.
 function operate(host, root, { layers, heads }) {
   const model = host.dataset.kind === "model";
   const natural = parseFloat(host.style.getPropertyValue("--ratio"));
@@ -52,7 +52,7 @@ function operate(host, root, { layers, heads }) {
   };
   const dress = () => {
     const svg = root.querySelector("svg");
-    // A long token reaches beyond bertviz's width: the picture grows and scrolls.
+    // A long token exceeds bertviz's width: the picture grows and scrolls.
     const parts = [...svg.querySelectorAll(".background, .background ~ text"), ...all()];
     const boxes = parts.map((part) => part.getBBox());
     const left = Math.min(0, ...boxes.map(({ x }) => x));

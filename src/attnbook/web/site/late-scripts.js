@@ -1,10 +1,10 @@
-// Scripts that a page asks for late, and again where one did not arrive: a request lost on a train is no
-// reason to load the page anew.
+// Scripts that a page requests late, and again if one did not arrive: a request lost on a train is no reason to reload
+// the page.
 const STATIC = new URL(".", document.currentScript.src);
 const arriving = new Map();
 
-// The script at this path below `_static`: asked for once, and again if it did not arrive, which is when
-// `here` finds nothing of it: a gate to the network may answer with a page of its own.
+// Loads the script at this path below `_static`: requests it once, and again if it did not arrive. That is judged by
+// whether `here` finds something of it, since a captive portal may answer with a page of its own.
 export function load(path, here) {
   const arrived = (done, failed) => {
     const script = document.createElement("script");
@@ -22,8 +22,8 @@ export function load(path, here) {
   return arriving.get(path);
 }
 
-// Calls `again` once: when the reader presses the button that is put into the note, comes near it again, or
-// is online again. The button goes with the note: what is around it gets the focus.
+// Calls `again` once: when the reader presses the button that is added to the note, comes near it again, or is online
+// again. The button goes with the note, so the element around it gets the focus.
 export function offer(note, again) {
   const button = document.createElement("button"), around = note.parentNode;
   let away = false;

@@ -1,7 +1,8 @@
-// Marks in the table of contents which pages of the chapters were read to the end, and how many of their questions
-// were answered. The reader's browser keeps both, the answers under the quizzes' own names, and nobody else gets them.
+// Marks in the table of contents which pages of the chapters have been read to the end, and how many of their questions
+// have been answered. The reader's browser stores both, the answers under the quizzes' own names, and nobody else gets
+// them.
 const READ = "attnbook.read", QUIZ = "attnbook.quiz.";
-const PAGES = globalThis.attnbookPages; // page -> quiz -> how many questions, and their hash
+const PAGES = globalThis.attnbookPages; // page -> quiz -> [number of questions, their hash]
 const ROOT = new URL(document.documentElement.dataset.content_root, location.href).href;
 
 const nameOf = (url) => decodeURI(url.split("#")[0].slice(ROOT.length)).replace(/\.html$/, "");
@@ -11,7 +12,7 @@ function kept(key) {
   try {
     return JSON.parse(localStorage.getItem(key));
   } catch {
-    return null; // nothing of ours, or a browser that keeps nothing
+    return null; // not written by us, or a browser that stores nothing
   }
 }
 
@@ -42,7 +43,7 @@ function forget() {
   if (!confirm("Forget which pages were read and which questions were answered?")) return;
   const ours = (key) => key === READ || key.startsWith(QUIZ);
   for (const key of Object.keys(localStorage).filter(ours)) localStorage.removeItem(key);
-  history.replaceState(history.state, "", location.href.split("#")[0]); // which may have had answers
+  history.replaceState(history.state, "", location.href.split("#")[0]); // the hash may hold answers
   scrollTo({ top: 0, behavior: "instant" });
   location.reload();
 }
@@ -82,7 +83,7 @@ function draw() {
   document.querySelector(".bd-links")?.after(...[lineOf(pages)].filter(Boolean));
 }
 
-// The end of a page counts when a reader came there, not when a page opens at its end.
+// The end of a page counts when the reader has scrolled to it, not when the page opens there.
 function watch(end) {
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;

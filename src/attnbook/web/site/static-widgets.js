@@ -1,8 +1,9 @@
 // Draws a notebook's stored widgets without a kernel: each view gets an anywidget-like model with
 // the stored state. A widget's source is registered by one classic script per class
-// (`attnbookWidgets`), since a page opened as a file may not import a module of its own folder.
-// All this stands in the page's head, and each view ends in a call of `attnbookDraw`: the first
-// is drawn when the parser has got there, not when the rest of a long chapter has come and been set.
+// (`attnbookWidgets`), since a page opened as a file cannot import a module from its own folder.
+// All this is in the page's head, and each view ends with a call of `attnbookDraw`: the first is
+// drawn as soon as the parser reaches it, not when the rest of a long chapter has arrived and been
+// laid out.
 import { load as fetchScript, offer } from "./late-scripts.js";
 
 const KIND = "application/vnd.jupyter.widget-";
@@ -15,7 +16,8 @@ const bytes = (text) => {
   return view;
 };
 
-// Weights that a widget asks its kernel for by a message: here one script has them, fetched only then.
+// Weights that a widget requests from its kernel by message: here each is in a script of its own,
+// fetched only then.
 const weights = new Map();
 async function fetchWeights(name) {
   const text = () => globalThis.attnbookWeights?.[name];
@@ -94,15 +96,15 @@ async function load(name) {
   }
 }
 
-// Now, so that drawing waits for no import, and a style meets no elements to look through yet.
-// What goes wrong is said where the widget should be.
+// Loaded now, so that drawing waits for no import, and a new style has no elements to match yet.
+// Errors are reported where the widget should be.
 for (const name of Object.keys(globalThis.attnbookWidgets ?? {})) definition(name).catch(() => {});
 
-let records; // stand before the first view
+let records; // they precede the first view
 const recordOf = (id) =>
   (records ??= JSON.parse(document.querySelector(`script[type="${KIND}state+json"]`).textContent)
     .state)[id];
-const models = new Map(); // views of one model move together
+const models = new Map(); // views of one model share its state
 function modelOf(id, widget) {
   if (!models.has(id)) {
     models.set(id, start(recordOf(id), widget));
@@ -117,7 +119,7 @@ async function start({ state, buffers = [] }, widget) {
   return model;
 }
 
-// In place of a widget that cannot start: what happened, and the stored picture.
+// What replaces a widget that cannot start: an explanation, and the stored picture.
 function apology(host, error) {
   console.warn("attnbook:", error);
   const note = document.createElement("p");
@@ -136,7 +138,7 @@ function apology(host, error) {
 async function show(host, instead = []) {
   const el = document.createElement("div");
   el.className = "attnbook-widget";
-  el.dataset.attnbookPage = ""; // here a widget may offer a link to its present state
+  el.dataset.attnbookPage = ""; // here a widget may offer a link to its current state
   const clear = () => instead.forEach((node) => node.remove());
   try {
     const view = host.querySelector(`script[type="${KIND}view+json"]`);
@@ -157,9 +159,9 @@ async function show(host, instead = []) {
   host.dataset.ready = "";
 }
 
-// The first at once. The rest follow when the page is whole, as each makes the browser lay out all
-// there is, and one after the other, so that one can use the first meanwhile. A link to a widget's
-// state scrolls there, which needs the whole page, too.
+// The first view is drawn at once. The rest follow when the page is complete, since each makes the
+// browser lay out everything there is, and one after another, so that the reader can use the first
+// meanwhile. A link to a widget's state scrolls to it, which needs the complete page, too.
 const whole = new Promise((done) => addEventListener("DOMContentLoaded", done));
 const linked = location.hash.startsWith("#w.");
 let last = linked ? whole : Promise.resolve();
@@ -171,8 +173,9 @@ globalThis.attnbookDraw = () => {
   else draw();
 };
 
-// A heavy view's numbers are a script of their own. It is fetched when the view is near, or when the reader begins:
-// then all of them are there before they are looked for, linked to or printed.
+// A heavy view's data are in a script of their own, which is fetched when the view is near, or when
+// the reader starts to use the page: then all the data are there before they are searched for,
+// linked to or printed.
 const begun = new Promise((done) => {
   for (const event of ["scroll", "wheel", "keydown", "pointerdown", "hashchange", "beforeprint"])
     addEventListener(event, done, { once: true, passive: true });
@@ -188,8 +191,8 @@ function wanted(host) {
   });
 }
 
-// Paper waits for no frame: what a widget draws anew for it, since paper is light, comes at once. What asks for a
-// frame while it draws, as what plays, gets a later one.
+// Printing does not wait for a frame: what a widget redraws for it, since paper is light, is drawn
+// at once. A frame requested while drawing, as an animation does, comes later.
 const later = globalThis.requestAnimationFrame;
 addEventListener("beforeprint", () => {
   let drawing = false;

@@ -7,8 +7,8 @@ const MARGIN = 3; // how far beyond all logits one can be dragged
 
 const inBits = (nats) => nats / Math.LN2;
 
-// The entropy over temperatures up to the hottest, with a dot at the present one. `most` is the entropy of equal
-// shares, in bits.
+// The entropy over temperatures up to the hottest, with a dot at the current one. `most` is the entropy of the uniform
+// distribution, in bits.
 export function makeCurve(hottest, most, counts) {
   const line = svg("polyline", { class: "attn-curve" }), dot = h("i", { className: "attn-dot" });
   const node = h("div", { className: "attn-plot", "aria-hidden": "true" },
@@ -35,7 +35,7 @@ export function makeCurve(hottest, most, counts) {
   return { node, ticks, drawLine, drawDot };
 }
 
-// A line of the list, `index` the token's or -1 for all others together. `drag`, if any, is its slider.
+// A line of the list; `index` is the token's, or -1 for all others together. `drag`, if any, is its slider.
 export function makeBar(index, text, { score, share }, drag) {
   const fill = h("i", { className: "attn-fill" }), mark = h("i", { className: "attn-then" });
   const logit = h("span", { className: "attn-logit" }), value = h("b");
@@ -59,13 +59,13 @@ export function drawLogit({ logit, drag }, z, p, share) {
   drag.setAttribute("aria-valuetext", `${format(z)}, ${share} ${format(p)}`);
 }
 
-// Between whole numbers around the finite logits.
+// A slider's range, between whole numbers around the finite logits.
 export function dragRange(logits) {
   const finite = logits.filter(Number.isFinite);
   return { min: Math.floor(Math.min(...finite)) - MARGIN, max: Math.ceil(Math.max(...finite)) + MARGIN, step: "any" };
 }
 
-// An arrow key moves a logit by a hundredth of its range, as in Chromium; Firefox, left alone, moves it by 1.
+// An arrow key moves a logit by a hundredth of its range, as in Chromium; Firefox by itself would move it by 1.
 export function nudge(event) {
   const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key], slider = event.currentTarget;
   if (!by || isTheirs(event)) return;

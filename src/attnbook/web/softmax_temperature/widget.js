@@ -8,7 +8,7 @@ import { dragRange, drawLogit, drawShares, makeBar, makeCurve, nudge, readoutLin
 
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
-// The names of things: as the traits say, or the usual ones.
+// The names of things, from the traits or, if these are not set, the usual ones.
 function readWords(model) {
   const said = (trait, usual) => model.get(trait) ?? usual;
   return {
@@ -18,7 +18,7 @@ function readWords(model) {
   };
 }
 
-// Which logits differ from the original ones, as index, value, index, value ...; and these written back.
+// The logits that differ from the original ones, as index, value, index, value ...; and logits with such changes.
 const changesOf = (logits, original) => Array.from(logits, (z, i) => (z === original[i] ? [] : [i, z])).flat();
 function withChanges(original, changes) {
   const all = original.slice();
@@ -48,7 +48,7 @@ class SoftmaxTemperature {
     this.readLogits();
   }
 
-  // All contexts' logits, one after another; and of those the present context's.
+  // All contexts' logits, one after another; and those of the current context.
   unpack() {
     return unpackLogits(this.model.get("logits"), this.labels.length * Math.max(1, this.contexts.length));
   }
@@ -125,7 +125,7 @@ class SoftmaxTemperature {
     this.number.value = Number(this.model.get("temperature").toPrecision(4));
   }
 
-  // One line for each label shown: the largest of this context's own logits, so that dragging reorders nothing.
+  // Makes a line for each label shown: those with the largest original logits, so that dragging reorders nothing.
   fillList() {
     const { labels, words, top, total } = this, own = this.ofContext(this.original);
     const range = dragRange(own), many = labels.length > top;
@@ -141,7 +141,7 @@ class SoftmaxTemperature {
     this.list.replaceChildren(...[...this.bars, ...(this.others ? [this.others] : [])].map((bar) => bar.node));
   }
 
-  // What depends on the logits alone: the curve, and the probabilities at temperature 1.
+  // Updates what depends only on the logits: the curve, and the probabilities at temperature 1.
   readLogits() {
     this.logits = this.unpack();
     this.unchanged = softmax(this.ofContext(this.logits), 1, this.counts);

@@ -22,10 +22,10 @@ from attnbook.web._widget import (
 def softmax(
     logits: np.ndarray, temperature: float | int = 1.0, counts: np.ndarray | None = None
 ) -> np.ndarray:
-    """softmax(logits / temperature) of one row; at 0 its limit: the largest share all (greedy).
+    """softmax(logits / temperature) of one row; at 0 its limit, split among the largest (greedy).
 
     The largest logit is subtracted first, so that nothing overflows at any temperature. A logit
-    that stands for several has the share of all of them; `counts` says how many.
+    that stands for several, `counts` of them, gets the probability of all of them.
     """
     gap = logits - logits.max()  # at most 0
     with np.errstate(over="ignore"):  # a gap over a tiny temperature is minus infinity: weight 0
@@ -37,21 +37,21 @@ def softmax(
 def fold_tail(logits: Any, keep: int, groups: int = 60) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Fold the least likely of many logits into groups, for `SoftmaxTemperature(counts=...)`.
 
-    Kept are the most likely of any row, as columns. The others of each row are sorted and cut into
-    groups, small ones first. A group's logit is `log mean exp z`: its share at temperature 1 is
-    exact, and at others nearly.
+    The columns that are most likely in any row are kept. Each row's other logits are sorted and cut
+    into groups, small ones first. A group's logit is `log mean exp z`: its probability is exact at
+    temperature 1, and nearly so at others.
 
     Args:
         logits: `[context, token]`.
-        keep: number of columns that are kept.
-        groups: number of groups, or fewer where there are fewer tokens.
+        keep: number of columns to keep.
+        groups: number of groups, or fewer if there are fewer tokens.
 
     Returns:
         Ids of the kept columns, the logits `[context, keep + group]`, and the number of tokens that
-        each stands for.
+        each column stands for.
 
     Raises:
-        WidgetError: if `logits` has not two dimensions, or not 1..tokens columns are kept.
+        WidgetError: if `logits` is not two-dimensional, or `keep` is not from 1 to all tokens.
     """
     rows = as_array(logits, "logits").astype(np.float64)
     if rows.ndim != 2 or not 1 <= keep <= rows.shape[-1]:
@@ -75,7 +75,7 @@ def fold_tail(logits: Any, keep: int, groups: int = 60) -> tuple[np.ndarray, np.
 
 
 def _to_bytes(logits: np.ndarray, _: Any = None) -> bytes:
-    """Four bytes each where that loses nothing (torch's own numbers), else eight."""
+    """The logits as float32 if that loses nothing (as for PyTorch's), else as float64."""
     with np.errstate(over="ignore"):
         small = logits.astype("<f4")
     return (small if np.array_equal(small, logits) else logits.astype("<f8")).tobytes()
@@ -90,20 +90,20 @@ def _from_bytes(data: Any, widget: "SoftmaxTemperature") -> np.ndarray:
 class SoftmaxTemperature(Widget):
     """Bars of softmax(logits / temperature), with their entropy and perplexity.
 
-    p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: towards 0
+    p_i = exp(z_i / t) / sum_j exp(z_j / t), with z the logits and t the temperature: as t nears 0,
     the largest logit gets everything (greedy), t = 1 is the plain softmax, t > 1 flattens it.
 
     Args:
         logits: `[label]`, or `[context, label]` with a selector of contexts; finite, or minus
             infinity where masked. At most 1 MB in all.
         labels: a name for each logit; any text.
-        counts: for how many equal ones each logit stands, 1 unless given (see `fold_tail`).
+        counts: how many equal logits each one stands for, by default 1 (see `fold_tail`).
         temperature: where the slider starts; 0 is greedy.
         contexts: a name for each row of `[context, label]`.
         context: the row that is shown first.
         hottest: the upper end of the slider.
         greedy: whether there is a button for temperature 0.
-        perplexity: whether the line below the curve has the entropy in nats, and the perplexity.
+        perplexity: whether the line below the curve gives the entropy in nats and the perplexity.
         bar_label, score_label, share_label, context_label, temperature_label: names of a
             bar, its logit, its probability, a context and the temperature.
         top: largest number of bars; with more labels the largest logits are shown, in decreasing
@@ -112,8 +112,8 @@ class SoftmaxTemperature(Widget):
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `temperature`, `context` and `logits` follow the reader where there is a kernel, and set what
-    is shown.
+    With a kernel, `temperature`, `context` and `logits` track the reader's choices; setting them
+    changes what is shown.
     """
 
     _esm, _css = bundles.load("SoftmaxTemperature")

@@ -1,4 +1,4 @@
-// The half of TokenizerBench that cuts: the text in the tokens of each vocabulary, and one word step by step.
+// The half of TokenizerBench that cuts: the text as tokens of each vocabulary, and one word step by step.
 import { format, grouped, within } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { button, disable, h, isTheirs, token } from "../shared/ui.js";
@@ -8,7 +8,7 @@ import { shown } from "./learn.js";
 const KINDS = { pairs: "byte pairs", longest: "WordPiece" };
 const KEYS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-// The words of the text, each a button; one of them can be reached by the tabulator, arrows lead to the others.
+// The words of the text, each a button. Tab reaches one of them, arrow keys lead to the others.
 function makeWords(choose) {
   const node = h("div", { className: "attn-words", role: "group", "aria-label": "Which word is cut step by step" });
   const to = (n) => node.children[n]?.focus();
@@ -29,7 +29,7 @@ function makeWords(choose) {
   return { node, draw };
 }
 
-// A word in pieces, between two of them the rank of the pair. The lowest rank is merged next.
+// A word in pieces, with the rank of each pair between them. The pair of lowest rank is merged next.
 function drawPairs(box, { rows, word, next, made }) {
   const parts = rows.flatMap((row, w) => row.flatMap(({ name, rank }, n) => {
     const mine = w === word, look = mine && n === made ? "attn-made" : "attn-plain";
@@ -48,7 +48,7 @@ function sayPairs({ rows, word, next, made }, last) {
     `, learnt as number ${grouped(row[next].rank + 1)}.`];
 }
 
-// What was found of a word, what is tried, the longest first, and what is left.
+// The pieces of a word found so far, the pieces tried, longest first, and the rest of the word.
 function drawTries(box, { before, tries, found, rest }) {
   box.replaceChildren(...before.map((piece) => h("bdi", { className: "attn-plain" }, piece)),
     ...tries.map((piece, n) => {
@@ -62,7 +62,7 @@ function sayTries({ tries, found, rest }, last) {
   return [...said, ...(rest ? [] : [last ? " The word is cut." : " Then the next word."])];
 }
 
-// One vocabulary: the text in its tokens, and the step of the word.
+// One vocabulary: the text as its tokens, and the current step of the word.
 function makeLane(label) {
   const count = h("b"), kind = h("span", { className: "attn-note" });
   const name = `The text for ${label}`;
@@ -89,7 +89,7 @@ function makeLane(label) {
   return { node, draw };
 }
 
-// `change` gets the traits that the reader changed; `labels` are the names of the vocabularies.
+// `change` receives the traits that the reader changes; `labels` holds the names of the vocabularies.
 export function makeCut(labels, change) {
   let now = 0;
   const words = makeWords((word) => change({ word, step: 0 })), lanes = labels.map(makeLane);

@@ -1,12 +1,12 @@
-// The half of TokenizerBench that learns: the text in pieces, the pairs that stand there most often, and the merges.
+// The half of TokenizerBench that learns: the text in pieces, its most frequent pairs, and the merges.
 import { grouped } from "../shared/math.js";
 import { slider } from "../shared/plot.js";
 import { button, disable, h, token } from "../shared/ui.js";
 import { fill } from "../playground/view.js";
 
-const MOST = 300; // merges on the slider
+const MOST = 300; // most merges on the slider
 
-// Spaces and line ends that one could not see otherwise.
+// A name with visible spaces, line ends and tabs; "∅" if it is empty.
 export const shown = (name) => name.replace(/ /g, "␣").replace(/\n/g, "↵").replace(/\t/g, "⇥") || "∅";
 
 const makePairs = () => h("ol", { className: "attn-pairs", role: "list" });
@@ -21,7 +21,7 @@ function drawPairs(list, pairs, least) {
   });
 }
 
-// The text, each piece a box, words apart; those that the last merge made are marked, and the pair that comes next.
+// The text, each piece in a box, words apart. Marks the pieces made by the last merge, and the next pair.
 function drawText(box, words, made, next) {
   const key = (word) => [word.map(({ name }) => name), word.some(({ id }) => id === made) && made,
     word.some(({ id }) => id === next?.ids[0]) && next.ids];
@@ -33,7 +33,7 @@ function drawText(box, words, made, next) {
   })));
 }
 
-// `change` gets the traits that the reader changed.
+// `change` receives the traits that the reader changes.
 export function makeLearn(change) {
   let told;
   const box = h("input", { type: "checkbox", onchange: () => change({ apart: box.checked }) });

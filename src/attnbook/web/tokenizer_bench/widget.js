@@ -1,4 +1,4 @@
-// TokenizerBench: how byte-pair encoding learns pieces of the reader's text, and how three vocabularies cut it.
+// TokenizerBench: how byte-pair encoding learns pieces from the reader's text, and how three vocabularies cut it.
 import ENGINE from "../engine/tokenizers.js" with { type: "text" };
 import { start } from "../engine/client.js";
 import { grouped, within } from "../shared/math.js";
@@ -7,9 +7,9 @@ import { fetchWeights } from "../shared/weights.js";
 import { makeCut } from "./cut.js";
 import { makeLearn } from "./learn.js";
 
-const MOST = 200_000, LINKED = 2_000; // characters that are read; that a link keeps
+const MOST = 200_000, LINKED = 2_000; // most characters that are read; that a link keeps
 const VIEWS = { learn: "Learn pieces", cut: "Cut words" };
-// The first characters of a text, without half a pair.
+// The first characters of a text, without half a surrogate pair.
 const cutAt = (text, most) => text.slice(0, most).replace(/[\ud800-\udbff]$/, "");
 const CODE = { learn: ["learn_merges", "joined"], cut: ["by_rank", "by_longest"] };
 
@@ -17,7 +17,7 @@ class Bench {
   constructor(model, el) {
     this.model = model;
     this.engine = start(ENGINE);
-    this.ready = false; // the vocabularies are there
+    this.ready = false; // the vocabularies have loaded
     this.told = {};
     this.text = h("textarea", { rows: 4, spellcheck: false, "aria-label": "Your text", oninput: () => this.edit() });
     this.note = h("p", { className: "attn-note", role: "status" });
@@ -48,8 +48,8 @@ class Bench {
     put(this.model, { text: cutAt(text, MOST), word: 0, step: 0 });
     this.left = Math.max(0, text.length - MOST);
   }
-  // Asks the worker about the view that is open, once for all traits that change together. A question that a newer one
-  // has overtaken gets no answer.
+  // Asks the worker about the open view, once for all traits that change together. A question overtaken by a newer one
+  // gets no answer.
   async ask() {
     if (this.asking) return;
     this.asking = true;
@@ -69,7 +69,7 @@ class Bench {
     }
     if (!this.stopped) this.show();
   }
-  // The vocabularies have come.
+  // Loads the fetched vocabularies.
   async open(files) {
     await this.engine.open(() => {
       const buffers = files.map((bytesOf) => bytesOf());

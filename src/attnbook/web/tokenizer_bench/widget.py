@@ -1,4 +1,4 @@
-"""TokenizerBench: byte pairs learnt on the reader's text, and a text cut by three vocabularies."""
+"""TokenizerBench: byte pairs learnt from a text, and a text split by three vocabularies."""
 
 from functools import cache
 from typing import Any
@@ -21,36 +21,37 @@ from attnbook.web._model_widget import give_weights
 from attnbook.web._widget import Widget, WidgetError, as_tokens, short
 from attnbook.weights.vocabularies import FOLDER, VOCABULARIES, load_vocabulary
 
-LONGEST, READ = 2_000, 200_000  # characters that a widget begins with; that a page reads
+LONGEST, READ = 2_000, 200_000  # most characters: of the initial text; that a page reads
 VIEWS = ("learn", "cut")
 BYTES = {letter: byte for byte, letter in LETTERS.items()}
-SHOWN = 8  # pairs, or rows of tokens
+SHOWN = 8  # fewest merges in the picture, or half its words
 
 
 class TokenizerBench(Widget):
-    """A text whose pieces are learnt, merge by merge, and which three vocabularies cut.
+    """A text from which merges are learnt, one by one, and which three vocabularies split.
 
-    Its first half learns: at first each byte is a piece; the pair of neighbours that stands there
-    most often becomes one piece, again and again. Words are kept apart, as GPT-2 does, or not. Its
-    second half cuts: this book's and GPT-2's byte pairs (of all neighbours the pair that was learnt
-    first) and MiniLM's WordPiece (the longest piece, from the left), a word step by step. Below
-    stands the package's code that does the same.
+    The first half learns: each byte starts as a piece, and the most frequent pair of neighbouring
+    pieces becomes one piece, again and again. Words are kept apart, as in GPT-2, or not. The second
+    half splits a word step by step: with this book's and GPT-2's byte pairs (of all neighbouring
+    pairs, the one learnt first is merged) and with MiniLM's WordPiece (the longest piece, from the
+    left). Below, the package's code for these algorithms is shown.
 
-    The page computes all of it, in a worker, on up to 200,000 characters of the reader's own. It
-    fetches the vocabularies when its second half is opened, 0.4 MB; a notebook stores none.
+    The page computes all this in a worker, on up to 200,000 characters of the reader's own text. It
+    fetches the vocabularies, 0.4 MB, when the second half is opened; a notebook stores none.
 
     Args:
-        text: what it begins with, at most 2,000 characters.
+        text: the initial text, at most 2,000 characters.
         view: "learn" or "cut", the half that is open.
         apart: whether words are kept apart in learning.
         merges: how many merges have been made, 0 to 1,000.
-        word: which word is cut step by step, from 0, counted by white space.
-        step: which step of the cut is shown, from 0.
-        unfolded: whether the code is open.
+        word: index of the word that is split step by step; white space separates words.
+        step: which step of this split is shown, from 0.
+        unfolded: whether the code is unfolded.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    All these follow the reader where there is a kernel, and set what is shown.
+    With a kernel, all these except `title` and `name` track the reader's choices; setting them
+    changes what is shown.
 
     Source: Sennrich et al. 2016; Radford et al. 2019 (bytes); Wu et al. 2016 (WordPiece).
     """
@@ -130,7 +131,7 @@ class TokenizerBench(Widget):
         figure.text(0.02, 0.97, "\n".join(self._lines()), va="top", fontsize=9, parse_math=False)
 
     def _lines(self) -> list[str]:
-        """What the picture says: the first merges, or how each vocabulary cuts the first words."""
+        """The picture's lines: the first merges, or how each vocabulary splits the first words."""
         text = self.text[:LONGEST]
         if self.view == "cut":
             head = " ".join(text.split()[: 2 * SHOWN])
@@ -153,14 +154,14 @@ def _vocabulary(name: str) -> BytePair | WordPiece:
 
 
 def pieces(name: str, text: str) -> list[str]:
-    """The pieces of a text in one of the vocabularies, as a reader sees them."""
+    """The pieces of a text in one of the vocabularies, in readable form."""
     tokenizer = _vocabulary(name)
     tokens = [tokenizer.vocab.tokens[i] for i in tokenizer.encode(text)]
     return tokens if isinstance(tokenizer, WordPiece) else [short(readable(t)) for t in tokens]
 
 
 def readable(piece: str) -> str:
-    """A piece of bytes as text: a space is ␣, and bytes that are no text are numbers."""
+    """A byte-level piece as text: a space is ␣, and bytes that are not UTF-8 are hex codes."""
     raw = bytes(BYTES[letter] for letter in piece)
     text = raw.decode("utf-8", "replace")
     broken = "\N{REPLACEMENT CHARACTER}" in text

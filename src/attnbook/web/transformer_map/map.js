@@ -1,7 +1,7 @@
 // The drawing of a Transformer as a group of buttons: one for each part that can be pressed.
 import { h } from "../shared/ui.js";
 
-const SMALL = ["port", "keys", "rope"]; // what belongs to another part
+const SMALL = ["port", "keys", "rope"]; // belong to another part
 
 // The part that a press opens: queries, keys and values belong to the attention that is drawn after them.
 function opens(part) {
@@ -13,7 +13,7 @@ function opens(part) {
   return next?.dataset.part ?? "attention";
 }
 
-// Whether a part is one of the encoder, which is drawn before its end H, and the decoder after it.
+// Whether a part belongs to the encoder, which is drawn before its output H; the decoder is drawn after it.
 export const reads = (part) => {
   const end = part.ownerSVGElement.querySelector('[data-part="H"]');
   return Boolean(end && part.compareDocumentPosition(end) & Node.DOCUMENT_POSITION_FOLLOWING);
@@ -30,7 +30,7 @@ export function makeMap(svg, names, press, nameOf = (name) => name) {
     part.addEventListener("click", () => press(name));
     if (small) continue;
     part.dataset.opens = name;
-    if (seen.has(name)) continue; // opens the same: the keys need one place only
+    if (seen.has(name)) continue; // opens the same walk: one tab stop is enough
     seen.add(name);
     for (const [key, value] of [["role", "button"], ["tabindex", 0]]) part.setAttribute(key, value);
     if (name.startsWith("encoder ")) part.setAttribute("aria-label", `${part.textContent.trim()}, encoder`);
@@ -51,14 +51,14 @@ export function mark(map, part, away) {
   }
 }
 
-// A row of buttons, of which one is down, or several: [text, is it down, what a press does].
+// A row of buttons, one or several of them pressed. Each option is [text, is it pressed, what a press does].
 export function makeSwitch(label, options) {
   const keys = options.map(([text, , press]) => h("button", { type: "button", onclick: press }, text));
   const node = h("div", { className: "attn-orders", role: "group", "aria-label": label }, ...keys);
   return { node, draw: () => options.forEach(([, is], n) => keys[n].setAttribute("aria-pressed", String(is()))) };
 }
 
-// The frame of all maps: title, switches, what is said, the drawing and what stands beside it.
+// The frame of all maps: title, switches, a sentence about the drawing (`rule`), the drawing, and the panel beside it.
 export function makeBoard(title, switches, panel, bar) {
   const rule = h("p", { className: "attn-rule", "aria-live": "polite" });
   const stage = h("div", { className: "attn-towers" });

@@ -1,4 +1,4 @@
-"""A Transformer's drawing as the maps show it: SVG with its description, and its size."""
+"""A Transformer's drawing for the map widgets: as SVG with a description, and its size."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -27,7 +27,7 @@ ALT = {
 
 
 def drawn(look: Look, shape: str, only: Collection[str] = ()) -> str:
-    """A Transformer as SVG, with its description; or `only` its parts of these names."""
+    """A Transformer as SVG with a description; with `only`, just the parts of these names."""
     hides = "later words" if shape == "decoder" else "padding"
     alt = ALT[shape].format(n=look.layers, hides=hides)
     body = transformer(look, shape=shape)
@@ -38,6 +38,6 @@ def drawn(look: Look, shape: str, only: Collection[str] = ()) -> str:
 
 
 def size(look: Look, shape: str, title: str) -> tuple[float, float]:
-    """Width and height of its picture in inches."""
+    """Width and height of a Transformer's picture in inches."""
     height = Picture(transformer(look, shape=shape)).height
     return 4.5, 4.5 * height / WIDTH + 0.5 * bool(title)

@@ -1,5 +1,5 @@
-// TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses. A
-// part that is pressed opens a small walk with a model's numbers.
+// TransformerMap: the drawing of a Transformer, in the shape and with the order of norms that the reader chooses.
+// Pressing a part opens a small walk with a model's numbers.
 import DRAWING from "../drawing/widget.js";
 import { h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 import { makeBoard, makeMap, makeSwitch, mark, reads } from "./map.js";
@@ -66,12 +66,13 @@ function linkedState(model, el) {
 // ---- drawing
 function draw(model, parts) {
   const norm = model.get("norm"), map = parts.maps[keyOf(model)];
-  const chosen = model.get("part"); // a shape may lack it
+  const chosen = model.get("part"); // this shape may lack it
   const part = map.querySelector(`[data-opens="${chosen}"]`) ? chosen : "";
   const walk = model.get("walks")[part];
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
+  parts.panel.hidden = !walk; // without the panel, the drawing may be larger
   if (parts.shown === part) return;
   parts.leave();
   parts.shown = part;

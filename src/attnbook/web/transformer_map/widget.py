@@ -24,20 +24,20 @@ class TransformerMap(Widget):
     """The drawing of `attnbook.show.transformer`: press a part, and its walk opens.
 
     A switch moves the norms: before each layer ("pre"), or after each sum ("post"). Another one
-    chooses the shape, where there are several.
+    selects the shape, if there are several.
 
     Args:
-        walks: a `Drawing` with steps for each part, of `PARTS`: `attnbook.walks.part_walks` makes
-            them of a model with "pre" norms.
-        shapes: of `attnbook.show.blocks.SHAPES`, the one that is shown at first in front.
+        walks: name of a part, of `PARTS` -> a `Drawing` with steps; `attnbook.walks.part_walks`
+            makes them from a model with "pre" norms.
+        shapes: some of `attnbook.show.blocks.SHAPES`; the first one is shown at the start.
         title: the heading.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `norm`, `shape` and `part` (the part that is open, "" for none) follow the reader where there is
-    a kernel, and set what is shown.
+    With a kernel, `norm`, `shape` and `part` (the open part, "" for none) track the reader's
+    choices; setting them changes what is shown.
 
     Raises:
-        ValueError: if a part is none of `PARTS`, its walk has no steps, or a shape is unknown.
+        ValueError: if a part is not in `PARTS`, its walk has no steps, or a shape is unknown.
 
     Source: Vaswani et al. 2017, figure 1.
     """

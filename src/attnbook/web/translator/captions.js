@@ -1,4 +1,4 @@
-// What the walk of a word says at each stage. No DOM.
+// What the walk through a word says at each stage. No DOM.
 import { largest, softmax } from "../shared/math.js";
 
 const SCORES = { additive: "v · tanh(W₁ h + W₂ s)", dot: "h · s" };
@@ -8,7 +8,8 @@ export const stagesOf = (kind) => ["query", "scores", "weights", "mean", ...(sev
 const quoted = (word) => (word === "</s>" ? "the end" : `“${word}”`);
 export const round = (x) => x.toFixed(2).replace("-", "−");
 
-// What asks, what the query is compared with, and how the context gives the next word: in a Transformer, with GRUs.
+// Where the query comes from, what it is compared with, and how the context yields the next word: in a Transformer,
+// and with GRUs.
 function inTransformer({ steps, block, looked }, at, head) {
   const last = block + 1 === looked.cross.length, chance = round(Math.max(...softmax(steps[at].logits)));
   const asks = at ? `${quoted(steps[at - 1].word)} is written, and self-attention has mixed it with what stands before`
@@ -36,7 +37,7 @@ function withGru({ kind, steps }, at, head) {
   };
 }
 
-// The captions of head l at the word `at`.
+// The captions for head l at the word `at`, by stage.
 export function captions(told, at, l) {
   const { kind, steps, words, looked } = told, { heads } = steps[at], { scores, weights } = heads[l];
   const [best] = largest(weights, 1), top = `“${words[best]}”`;

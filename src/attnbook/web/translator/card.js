@@ -1,4 +1,4 @@
-// What one model makes of a number: its words, what is wrong with them, how often it is right, and its maps.
+// One model's translation of a number: its words, what is wrong with them, how often it is right, and its maps.
 import { compare, wrong } from "./compare.js";
 import { NAMES } from "./looks.js";
 import { makeMap } from "./map.js";
@@ -6,8 +6,8 @@ import { h, select } from "../shared/ui.js";
 
 const percent = (share) => `${Math.round(100 * share)}%`;
 
-// A bar for each number of digits: the share of numbers that the model translates exactly. Of a length that is not in
-// `tried`, where there is such a set, the bar is hidden.
+// A bar for each number of digits: the share of numbers that the model translates exactly. If there is a set `tried`,
+// the bars of lengths outside it are hidden.
 function makeShares(exact) {
   const bars = exact.map((share) => {
     const bar = h("i");
@@ -30,7 +30,7 @@ function makeShares(exact) {
   return { node, draw };
 }
 
-// A place of the translation: the word that was written and, if it is wrong, the one that it should be.
+// A place of the translation: the written word and, if it is wrong, the word that it should be.
 function makeWord({ is, should, at }, n, here, choose) {
   const bad = wrong({ is, should });
   const word = h("span", { className: "attn-german", lang: "de" }, is ?? "…");
@@ -47,16 +47,16 @@ function makeWord({ is, should, at }, n, here, choose) {
   return h("li", {}, node);
 }
 
-// What is said of a translation. `places` is null where no truth is known.
+// A judgement of a translation, in words. `places` is null if the true translation is not known.
 export function verdict(places) {
   if (!places) return "";
   const bad = places.filter(wrong).length;
   return !bad ? "Right." : `Wrong in ${bad} of ${places.length} parts.`;
 }
 
-// `choose` gets the number of a German word, where there is attention, `look` the one of a Transformer's attentions
-// that is to be drawn, and `tell` a weight under the pointer, in words, or nothing. `views` holds the maps, which stand
-// beside those of other models.
+// `choose` receives the index of a German word (it is null without attention), `look` the index of the Transformer's
+// attention to draw, and `tell` the weight under the pointer, in words, or nothing. `views` holds the maps, which are
+// shown beside those of other models.
 export function makeCard({ label, exact, choose, look, tell }) {
   const words = h("ol", { className: "attn-written", role: "list", "aria-label": `German by ${label}` });
   const said = h("p", { className: "attn-finding" }), shares = makeShares(exact), drawn = [];
@@ -80,13 +80,13 @@ export function makeCard({ label, exact, choose, look, tell }) {
       drawn.push(makeMap((cell) => read(head, cell), press));
     }
     const nodes = [...(look ? [which.node] : []), ...drawn.slice(0, count).map((map) => map.node)];
-    if (nodes.some((node, n) => node !== views.children[n])) views.replaceChildren(...nodes); // a list keeps the focus
+    if (nodes.some((node, n) => node !== views.children[n])) views.replaceChildren(...nodes); // so a list keeps focus
     which.list.selectedIndex = attention;
-    which.list.disabled = !steps; // of a stored answer there is one
+    which.list.disabled = !steps; // a stored answer has only one
     maps.forEach((weights, l) => drawn[l].draw(weights, shown, shown.part === "encoder" ? -1 : here, nameOf(l)));
   }
 
-  // Draws an answer as looks.js gives it, or nothing while there is none; `here` is the chosen word.
+  // Draws an answer from `seen` in looks.js, or nothing while there is none; `here` is the index of the chosen word.
   function draw(told, { truth, digits, trained, tried, here, attention }) {
     const places = told && truth && compare(told.written, truth);
     const all = places ?? told?.written.map((is, at) => ({ is, should: is, at })) ?? [];

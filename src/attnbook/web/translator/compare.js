@@ -1,7 +1,7 @@
-// What is wrong in a translation. No DOM.
+// Finds what is wrong in a translation. No DOM.
 
-// Written words beside the true ones, with as few changes as there can be: of each place the word `is` and the word
-// that it `should` be, null where one of them has none.
+// Aligns the written words with the true ones, with as few changes as possible: for each place, what the word `is` and
+// what it `should` be, null if either is missing, and its index `at` in `written` or -1.
 export function compare(written, truth) {
   const cost = Array.from({ length: written.length + 1 }, (_, i) => [i]);
   for (let j = 1; j <= truth.length; j++) cost[0][j] = j;

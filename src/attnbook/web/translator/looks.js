@@ -1,22 +1,22 @@
 // Which attention of a model is drawn, and what its rows and columns are. No DOM.
 
-// A Transformer's attentions: which part and which block each number stands for. `parts` has a place for each block.
+// A Transformer's attentions: the part and the block that each number stands for.
 const PARTS = ["cross", "encoder", "decoder"];
 export const BLOCKS = 2;
-const LONGEST = 32; // words of a translation, with its end
+const LONGEST = 32; // most words of a translation, including its end
 export const NAMES = ["cross-attention", "self-attention, encoder", "self-attention, decoder"].flatMap((name) =>
   Array.from({ length: BLOCKS }, (_, l) => `${name}, block ${l + 1}`));
 export const partOf = (attention) => PARTS[Math.floor(attention / BLOCKS)];
 export const blockOf = (attention) => attention % BLOCKS;
 
-// [head row d] as a list of the vectors of a head, and one of them.
+// Vector i of head l of a [head row d] tensor, and a list of all vectors of that head.
 const vector = ({ data, shape: [, n, d] }, l, i) => data.subarray((l * n + i) * d, (l * n + i + 1) * d);
 const vectors = (x, l) => Array.from({ length: x.shape[1] }, (_, i) => vector(x, l, i));
 
 const mapsOf = ({ weights }) =>
   Array.from({ length: weights.shape[0] }, (_, l) => vectors(weights, l).map((row) => [...row]));
 
-// What the cross-attention of a block did when the word i was written, as a recurrent translator tells it.
+// What the cross-attention of a block did when word i was written, in the form of a recurrent translator's answer.
 function stepOf({ q, k, v, scores, weights, heads, out }, i) {
   const headOf = (_, l) => ({
     query: vector(q, l, i), keys: vectors(k, l), values: vectors(v, l), scores: [...vector(scores, l, i)],
@@ -26,8 +26,8 @@ function stepOf({ q, k, v, scores, weights, heads, out }, i) {
   return { heads: Array.from({ length: q.shape[0] }, headOf), context: out.data.subarray(i * size, (i + 1) * size) };
 }
 
-// Rows and columns of a map: words, and which of them are German. Rows of the decoder are the words that it wrote,
-// columns what it had read, at most as many.
+// The words at the rows and columns of a map, and which of them are German. The decoder's rows are the words that it
+// wrote, its columns those that it had read, at most LONGEST.
 function axes(part, words, written) {
   const [wrote, start] = [[...written, "(end)"], ["(start)", ...written].slice(0, LONGEST)];
   if (part === "encoder") return { rows: words, columns: words, german: {} };
@@ -35,8 +35,8 @@ function axes(part, words, written) {
   return { rows: wrote, columns: words, german: { rows: true } };
 }
 
-// An answer as it is drawn, with `maps` [head row column]. It is the engine's or, without `steps`, a stored one, which
-// has the maps of one attention.
+// An answer as it is drawn, with `maps` [head row column]. It comes from the engine or, without `steps`, from storage;
+// a stored answer has the maps of only one attention.
 export function seen(told, words, attention) {
   if (!told) return told;
   const { looked, steps } = told;

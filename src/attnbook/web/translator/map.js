@@ -1,7 +1,7 @@
-// An attention map as a table: a row a word written, a column a word read.
+// An attention map as a table: one row per query word, one column per key word.
 import { h } from "../shared/ui.js";
 
-// `tell` gets the cell [row, column] under a pointer, or nothing; `choose` the row that was pressed.
+// `tell` receives the cell [row, column] under the pointer, or nothing; `choose` the row of a pressed cell.
 export function makeMap(tell, choose) {
   const node = h("div", { className: "attn-grid" });
   const cellAt = ({ target }) => {
@@ -16,13 +16,14 @@ export function makeMap(tell, choose) {
   });
   let last = "";
 
-  function cell(weight, i, j) {
-    const td = h("td", {}, weight.toFixed(2));
+  function cell(weight, i, j, later) {
+    const td = h("td", { className: later ? "attn-later" : "" }, weight.toFixed(2));
     td.style.setProperty("--level", weight.toFixed(3));
     Object.assign(td.dataset, { i, j });
     return td;
   }
-  // `german`: whether rows and columns are German; what stands in brackets is no word.
+  // `german`: whether rows and columns are German; if columns are, this is the decoder's self-attention, and later
+  // words are masked. A label in brackets is not a word.
   function draw(weights, { rows, columns, german }, here, name) {
     const now = JSON.stringify([weights, rows, columns, name]);
     const lang = (word, is) => (is && !word.startsWith("(") ? { lang: "de" } : {});
@@ -32,7 +33,7 @@ export function makeMap(tell, choose) {
           ...columns.map((word) => h("th", { scope: "col", ...lang(word, german.columns) }, h("span", {}, word))))),
         h("tbody", {}, ...weights.map((row, i) =>
           h("tr", {}, h("th", { scope: "row", ...lang(rows[i], german.rows) }, rows[i]),
-            ...row.map((weight, j) => cell(weight, i, j)))))));
+            ...row.map((weight, j) => cell(weight, i, j, german.columns && j > i)))))));
     }
     last = now;
     node.querySelectorAll("tbody tr").forEach((row, i) => row.classList.toggle("attn-on", i === here));

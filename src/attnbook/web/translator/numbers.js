@@ -1,4 +1,4 @@
-// Numbers in English words and in German ones, as `attnbook.text.number_words` writes them, and what a reader types.
+// Writes numbers in English and German words, as `attnbook.text.number_words` does, and reads what the reader types.
 const ENGLISH = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
   + "sixteen seventeen eighteen nineteen").split(" ");
 const TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
@@ -10,7 +10,7 @@ const GERMAN_SCALES = [[], ["tausend", "tausend"], ["Million", "Millionen"], ["M
 const BEYOND = /^(tr|quadr|quint|sext|sept|oct|non|dec)illion$/;
 export const MOST_DIGITS = 12;
 
-// The groups of three digits above zero, the highest first: [group, scale].
+// The nonzero groups of three digits, the highest first: [group, scale].
 function groups(number) {
   const all = SCALES.map((_, scale) => [Math.floor(number / 1000 ** scale) % 1000, scale]);
   return all.reverse().filter(([group]) => group);
@@ -45,14 +45,14 @@ export function german(number) {
     return [...words, GERMAN_SCALES[scale][Number(group > 1)]];
   });
 }
-// German parts as they are written: in one word, but for millions and milliards.
+// Joins German parts as they are written: in one word, except for Million and Milliarde.
 export const spelled = (parts) => parts.map((part) => (part.startsWith("Milli") ? ` ${part} ` : part)).join("").trim();
 
-// Germans do not agree on the words where a group above the last is 101, 201, ... (or 1001 ...): the book leaves such
+// Germans do not agree on the words if a group above the last ends in 01 (101, 201, ...), so the book leaves such
 // numbers out.
 export const unsettled = (number) => groups(number).some(([group, scale]) => scale && group > 1 && group % 100 === 1);
 
-// ---- what a reader types: { number }, or { problem }, a sentence
+// ---- reads what the reader types: returns { number }, or { problem } with a sentence
 const WHAT = "Write a whole number, in digits or in English words.";
 const problem = (text) => ({ problem: `${text} ${WHAT}` });
 const long = (count) =>
@@ -96,12 +96,12 @@ export function readNumber(typed) {
   return /\d/.test(text) ? fromDigits(text) : fromWords(text);
 }
 
-// The number with one digit more: one that it does not have yet, so that no digit repeats while there are others.
+// The number with one more digit at the end: one that it does not have yet, as long as there is any.
 export function longer(number) {
   const digits = String(number), next = [..."3729468515"].find((digit) => !digits.includes(digit));
   return number ? Number(digits + (next ?? "372"[digits.length % 3])) : 3;
 }
-// Another number of so many digits, whose words are settled; `chance` gives numbers of 0 to 1.
+// Another number with this many digits and undisputed words; `chance` returns random numbers from 0 to 1.
 export function another(digits, chance = Math.random) {
   const low = digits > 1 ? 10 ** (digits - 1) : 0;
   for (;;) {

@@ -1,4 +1,4 @@
-// The walk of one word: query, scores, weights, weighted mean, next word, with the numbers of the reader's sentence.
+// The walk through one word: query, scores, weights, weighted mean, next word, with the numbers of the reader's input.
 import { captions, round, several, stagesOf } from "./captions.js";
 import { BLOCKS } from "./looks.js";
 import { largest, softmax } from "../shared/math.js";
@@ -22,7 +22,7 @@ function bar(share, text, role) {
   return h("span", { className: "attn-level" }, rail, h("b", {}, text));
 }
 
-// The table of the step: what each stage adds is there from that stage on.
+// The table of a step: what a stage adds is shown from that stage on.
 function table({ kind, words, target, steps }, at, l, stages, stage) {
   const from = (name) => stage > stages.indexOf(name), { heads, context, logits } = steps[at];
   const { query, keys, values, scores, weights, mean } = heads[l], what = from("mean") ? values : keys;
@@ -53,7 +53,7 @@ function table({ kind, words, target, steps }, at, l, stages, stage) {
       ...(from("next") ? [line("next word", h("td", { colSpan: 3 }, ...likely))] : [])));
 }
 
-// `put` sets traits; `labels` name the models that have attention, `which` gives the trait's value for each.
+// `put` sets traits; `labels` names the models that have attention, `which` holds the value of the trait for each.
 export function makeWalk(put, labels, which) {
   const model = select("model", labels, (n) => put({ which: which[n], head: 0 }));
   const word = select("German word", [], (n) => put({ at: n })), head = select("head", [], (n) => put({ head: n }));
@@ -69,7 +69,7 @@ export function makeWalk(put, labels, which) {
     h("div", { className: "attn-moves" }, back, next, count, close));
   let now = { stage: 1, stages: [] };
 
-  // A second press may come before the next drawing.
+  // Sets `now` too: a second press may come before the next drawing.
   function to(place) {
     Object.assign(now, place);
     put(place);
@@ -83,7 +83,7 @@ export function makeWalk(put, labels, which) {
     if (String(names) === String(Array.from(list, (option) => option.text))) return;
     list.replaceChildren(...names.map((n) => h("option", {}, n)));
   };
-  // Draws the walk of an answer of the engine.
+  // Draws the walk for an answer of the engine.
   function draw(told, { which: n, at, head: l, stage }) {
     const stages = stagesOf(told.kind), size = told.steps.length, heads = told.steps[at].heads.length;
     now = { at, size, stages, stage: Math.min(stage, stages.length) };

@@ -1,4 +1,4 @@
-// Translator: a number in English words to German ones, by the book's own trained models, in the page.
+// Translator: the book's own trained models translate a number from English words to German ones, in the page.
 import { makeCard, verdict } from "./card.js";
 import { wrong } from "./compare.js";
 import { NAMES, seen } from "./looks.js";
@@ -8,7 +8,7 @@ import { makeWalk } from "./walk.js";
 import { within } from "../shared/math.js";
 import { button, disable, h, live, onceAFrame, put, stateControls } from "../shared/ui.js";
 
-const LETTERS = 100, KEPT = 50; // letters that one may type; answers that are kept
+const LETTERS = 100, KEPT = 50; // most letters in the input; most answers kept
 const NUMBERS = ["stage", "at", "which", "head", "attention"];
 const UNSETTLED = "Germans do not agree how this number is written, so the book leaves it out and marks nothing.";
 
@@ -17,7 +17,7 @@ class Translator {
     this.model = model;
     this.names = model.get("weights");
     this.labels = model.get("labels");
-    this.engines = null; // the models, once they are there
+    this.engines = null; // the models, once they have loaded
     this.known = new Map(); // number -> answers
     this.broken = new Map(); // model -> the fewest digits at which it was seen to be wrong
     this.tried = model.get("guess") ? new Set() : null; // the lengths whose shares are shown; null: all
@@ -121,13 +121,13 @@ class Translator {
     this.point();
     this.drawWalk(told);
   }
-  // What is said below the maps: a weight under the pointer or, without one, how they are read.
+  // Writes the line below the maps: the weight under the pointer or, without one, how to read the maps.
   point(text) {
     const some = this.root.querySelector(".attn-grid");
     const verb = !this.reads ? "wrote" : this.cards.length > 1 ? "wrote (the Transformer: read)" : "read";
     this.readout.textContent = text ?? (some ? `Each row: where the model looked while it ${verb} that word.` : "");
   }
-  // The German word on view in the maps of a model.
+  // The index of the German word that a model's maps mark, or -1.
   here(told, n) {
     const { model } = this, at = model.get("at");
     if (!told?.maps.length || n !== this.chosen()) return -1;
@@ -148,7 +148,7 @@ class Translator {
     const at = this.here(mine, this.chosen()), head = Math.min(model.get("head"), mine.maps.length - 1);
     walk.draw(mine, { which: this.chosen(), at, head, stage });
   }
-  // Which models are right, and where the first mistake came.
+  // Says which models are right, and notes the fewest digits each got wrong.
   tell(places, digits) {
     if (places.some((each) => !each)) return "";
     const bad = [...places.keys()].filter((n) => places[n].some(wrong)), named = (n) => this.labels[n];

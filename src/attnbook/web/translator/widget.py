@@ -1,4 +1,4 @@
-"""Translator: the book's trained translators of number words, on the reader's own number."""
+"""Translator: the book's trained number-word translators, applied to the reader's own number."""
 
 import textwrap
 from collections.abc import Sequence
@@ -27,41 +27,41 @@ LABELS = {
     "four_heads": "four heads",
     "transformer": "Transformer",
 }
-LONGEST = 100  # letters that a reader types
-WRITTEN = 32  # words of a translation, with its end
+LONGEST = 100  # characters that a reader may type
+WRITTEN = 32  # words of a translation, end included
 STAGES = 6  # of the walk, at most
 BLOCKS = TINY.n_layers
-PARTS = ("cross", "encoder", "decoder")  # that have an attention in each block
+PARTS = ("cross", "encoder", "decoder")  # with an attention layer in each block
 
 
 class Translator(Widget):
-    """A number, its translation by one or two trained models, their maps, and a walk of one word.
+    """A number, its translation by one or two trained models, their maps, and one word's walk.
 
     The reader types a number or its English words. The models run in the page, which fetches their
-    weights when the widget is near, 20 to 90 kB each; what is wrong in a translation is marked. A
-    notebook stores the answer to `number`, no weights.
+    weights, 20 to 90 kB each, when the widget comes near the view; errors in a translation are
+    marked. A notebook stores the answer to `number`, but no weights.
 
     Args:
         models: one or two of `attnbook.weights.translators.TRANSLATORS`: "one_vector",
             "additive", "dot", "one_head", "four_heads", "transformer".
-        number: what is translated first, 0 to 999,999,999,999.
-        stage: 0: the walk is closed; from 1 on: the step at which it is open.
+        number: the number that is translated first, 0 to 999,999,999,999.
+        stage: 0 if the walk is closed, else the step at which it is open, from 1.
         at: which German word the walk is about, from 0; -1: the first one until the reader chooses.
-        which: the model that the walk shows, from 0; one without attention has none.
+        which: index of the model that the walk shows; a model without attention has no walk.
         head: which head the walk shows, from 0.
-        guess: whether the share of right translations of a length, beside a model's answer, is
-            hidden until the reader has seen a number of that length.
-        attention: which attention of a Transformer is drawn: 0, 1 cross-attention in the decoder's
-            block 1, 2; 2, 3 self-attention in the encoder's; 4, 5 self-attention in the decoder's.
-            The walk shows cross-attention, of the same block.
+        guess: whether the share of correct translations for a number's length, next to a model's
+            answer, is hidden until the reader has seen a number of that length.
+        attention: which attention layer of a Transformer is drawn: 0 and 1 are cross-attention in
+            the decoder's blocks 1 and 2; 2 and 3 self-attention in the encoder's; 4 and 5
+            self-attention in the decoder's. The walk shows cross-attention in the same block.
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    `text`, `stage`, `at`, `which`, `head`, `attention` follow the reader where there is a kernel.
+    With a kernel, `text`, `stage`, `at`, `which`, `head`, `attention` track the reader's choices.
 
     Raises:
-        ValueError: if the models are not one or two different ones of these, the number is out of
-            range, or a choice is.
+        ValueError: if the models are not one or two different ones of these, or the number or
+            another argument is out of range.
     """
 
     _esm, _css = bundles.load("Translator")
@@ -151,7 +151,7 @@ class Translator(Widget):
         return value
 
     def _ask(self, _: Any = None) -> None:
-        """The answers to a number in digits, to be stored; the page reads all else itself."""
+        """Store the answers to a number in digits; the page itself answers any other text."""
         if not (self.text.isascii() and self.text.isdigit() and len(self.text) <= MAX_DIGITS):
             return
         number = int(self.text)
@@ -186,15 +186,17 @@ class Translator(Widget):
 
 
 def axes(told: dict[str, Any], source: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """What rows and columns of an answer's maps are: words written and read."""
+    """The row and column labels of an answer's maps: words written and read."""
     written, part = told["written"], PARTS[told.get("attention", 0) // BLOCKS]
     rows = source if part == "encoder" else [*written, "(end)"]
     return rows, ["(start)", *written] if part == "decoder" else source
 
 
 def answer(name: str, number: int, attention: int = 1) -> dict[str, Any]:
-    """What a translator writes, and of each head the weights [word written, word read]; of a
-    Transformer those of one `attention`, as for `Translator`."""
+    """What a translator writes, and each head's weights `[word written, word read]`.
+
+    Of a Transformer, they are those of one attention layer, `attention`, as for `Translator`.
+    """
     model = translator(name)
     source, vocab = model.encoder.vocab, model.decoder.vocab
     read = pad_batch([source.encode(number_pair(number).source)], source.pad)
