@@ -179,6 +179,16 @@ def test_two_towers_have_no_room_for_all() -> None:
         transformer(GPT_2)
 
 
+def test_the_wire_of_the_queries_is_clear_of_the_memorys() -> None:
+    picture = transformer("pre")
+    (H,) = boxes(picture, "H")
+    memory = [line for line in lines(picture) if line[0][0] == H[2] and H[1] < line[0][1] < H[3]]
+    *_, (x, y, port) = ((x, y, p) for x, y, p in parts(picture) if p.name == "port")
+    (query,) = ends_at(picture, (x, y, x + port.width, y + port.height), "below")
+    assert len(memory) == 2
+    assert min(x for x, _ in query) > max(x for line in memory for x, _ in line)
+
+
 @pytest.mark.parametrize("wrong", [{"norm": "none"}, {"lit": ("gate",)}, {"shape": "tower"}])
 def test_what_it_refuses(wrong: dict) -> None:
     with pytest.raises(ValueError, match="must be one of"):

@@ -317,8 +317,18 @@ FILES = {
     "folder without a notebook": "a file, not a link",
     "folder named as a notebook": "a file, not a link",
     "pipe": "a file, not a link",
+    "a link to itself": "a file, not a link",
+    "UTF-16": "must be a Jupyter notebook",
+    "a number of 5,000 digits": "must be a Jupyter notebook",
+    "metadata gone": "cells of assignment a1, got none",
+    "a thousand points": MOST,
+    "cells twice, first none": MOST,
+    "one id for all cells": MOST,
     "<b>name": MOST,
     "=1+1": MOST,
+    "@SUM(1)": MOST,
+    "-rf": MOST,
+    "\u202egnitirw": MOST,
 }
 
 
@@ -425,8 +435,21 @@ def files(folder: Path) -> None:
     (folder / "folder without a notebook").mkdir()
     (folder / "folder named as a notebook.ipynb").mkdir()
     os.mkfifo(folder / "pipe.ipynb")
-    store("<b>name", notebook())
-    store("=1+1", notebook())
+    (folder / "a link to itself.ipynb").symlink_to("a link to itself.ipynb")
+    (folder / "UTF-16.ipynb").write_text(json.dumps(notebook()), "utf-16")
+    text = json.dumps(notebook())
+    store("a number of 5,000 digits", text.replace('"nbformat": 4', f'"nbformat": 4{"0" * 5000}'))
+
+    def every(change: Any) -> Any:
+        return lambda nb: [change(cell) for cell in nb["cells"]]
+
+    changed("metadata gone", every(lambda cell: cell.update(metadata={})))
+    rich = every(lambda cell: cell["metadata"].get("nbgrader", {}).update(points=1000))
+    changed("a thousand points", rich)
+    store("cells twice, first none", '{"cells": [], ' + text.removeprefix("{"))
+    changed("one id for all cells", every(lambda cell: cell.update(id="same")))
+    for odd in ("<b>name", "=1+1", "@SUM(1)", "-rf", "\u202egnitirw"):
+        store(odd, notebook())
 
 
 @pytest.fixture(scope="module")
@@ -530,7 +553,9 @@ def test_nothing_that_a_student_started_lives_on(graded):
 
 def test_a_page_and_a_table_show_names_as_text(graded):
     assert "<b>name" not in graded["<b>name"]["page"]
-    assert graded["=1+1"]["student"].startswith("'=")
+    for name in ("=1+1", "@SUM(1)", "-rf"):
+        assert graded[name]["student"] == f"'{name}"
+    assert "<bdi>\u202egnitirw</bdi>" in graded["\u202egnitirw"]["page"]
 
 
 def test_a_page_says_what_was_wrong(graded):

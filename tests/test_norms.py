@@ -1,6 +1,5 @@
 """Layer norm and RMS norm against their equations and PyTorch's modules."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,8 +72,7 @@ def test_a_vector_of_zeros_stays_finite() -> None:
         assert (norm(x) == 0).all() and x.grad is not None and x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_an_eps_that_half_precision_cannot_hold_keeps_its_work(dtype: torch.dtype) -> None:
+def test_an_eps_that_half_precision_cannot_hold_keeps_its_work() -> None:
     for norm in (LayerNorm(5, eps=1e-12), RMSNorm(5, eps=1e-12)):
-        x = torch.stack([torch.zeros(5), torch.full((5,), 1e-7)]).to(dtype)
-        assert norm.to(dtype)(x).isfinite().all()
+        out = norm.half()(torch.stack([torch.zeros(5), torch.full((5,), 1e-7)]).half())
+        assert (out[0] == 0).all() and out.isfinite().all()

@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-# The package is not installed where the book is built; modules without PyTorch load from here.
+# The package is not installed where the book is built; modules that need no PyTorch load from here.
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))

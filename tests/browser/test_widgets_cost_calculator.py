@@ -11,7 +11,7 @@ from playwright.sync_api import FloatRect, Locator, Page
 
 from attnbook.model.costs import step_cost
 from attnbook.web import CostCalculator
-from attnbook.web.cost_calculator.widget import COUNTS, STORE, rated, scaled, timed
+from attnbook.web.cost_calculator.widget import COUNTS, SHORT, STORE, rated, scaled, timed
 from tests.browser.widget_pages import (
     box_of,
     copied,
@@ -26,7 +26,6 @@ from tests.browser.widget_pages import (
 
 SIX: dict[str, Any] = {"d_model": 576, "n_layers": 6, "n_heads": 9, "n_kv_heads": 3, "size": 4}
 LARGE = {"d_model": 12288, "n_layers": 96, "n_heads": 96, "n_kv_heads": 96, "size": 2}
-SHORT = ["", " k", " M", " G", " T", " P"]
 HERE, FAST = {"speed": 4.5e10, "bandwidth": 1.8e10}, {"speed": 1e15, "bandwidth": 3e12}
 
 

@@ -10,7 +10,15 @@ from playwright.sync_api import Locator, Page
 from attnbook.show.blocks import SHAPES
 from attnbook.walks import part_walks
 from attnbook.web import TransformerMap
-from tests.browser.widget_pages import copied, everywhere, settle, violations, widget, written
+from tests.browser.widget_pages import (
+    box_of,
+    copied,
+    everywhere,
+    settle,
+    violations,
+    widget,
+    written,
+)
 from tests.helpers.walks import drawn
 from tests.helpers.walks_transformer import ENGLISH, FRENCH, PLACE, READ, translator
 
@@ -43,8 +51,13 @@ def test_a_pressed_part_opens_its_walk(
     press = "tap" if where["width"] < 600 else "click"
     places = widget(page, 0).locator(".attn-towers [data-part=add]")
     assert places.count() == 5 and opened(page).count() == 0
-    getattr(places.nth(3), press)()
+    towers, part = widget(page, 0).locator(".attn-towers"), places.nth(3)
+    part.scroll_into_view_if_needed()
+    large, before = box_of(towers)["width"], box_of(part)["y"]
+    getattr(part, press)()
     walk = opened(page)
+    assert (box_of(towers)["width"] < large) == (where["width"] >= 1000)  # beside the walk
+    assert abs(box_of(part)["y"] - before) < 2  # what was pressed stays under the pointer
     assert walk.count() == 1 and walk.get_attribute("aria-label") == "Add"
     for _ in range(2):
         walk.get_by_role("button", name="Next", exact=True).click()

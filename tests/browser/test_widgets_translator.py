@@ -91,7 +91,10 @@ def shows(view: Locator, models: tuple[str, ...], number: int, attention: int = 
         for head, weights in enumerate(told["maps"]):
             cells = maps.nth(head).locator("tbody td").all_text_contents()
             shape = np.array(weights).shape
-            found = np.array(cells, float).reshape(shape)
+            later = np.triu(np.ones(shape, bool), 1) & (PARTS[attention // 2] == "decoder")
+            assert (np.reshape(cells, shape) == "masked").tolist() == later.tolist()
+            assert maps.nth(head).locator("td.attn-later").count() == later.sum()
+            found = np.where(later, "0", np.reshape(cells, shape)).astype(float)
             np.testing.assert_allclose(found, weights, rtol=0, atol=0.0062)
 
 

@@ -56,7 +56,7 @@ def exports(module: str) -> dict[str, str]:
 
 
 def home(full: str) -> str:
-    """The full name where `full` is defined: "attnbook.model.attend" is in `attention`."""
+    """The full name in the module that defines it: "attnbook.model.attend" is in `attention`."""
     module, _, name = full.rpartition(".")
     if not path_of(module).is_file():
         return full

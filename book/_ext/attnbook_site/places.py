@@ -9,7 +9,7 @@ SOURCES = BOOK.parent / "src"
 WEIGHTS = SOURCES / "attnbook/weights"
 NPM = BOOK.parent / "node_modules"
 
-# The package is not installed where the book is built; modules without PyTorch load from here.
+# The package is not installed where the book is built; modules that need no PyTorch load from here.
 sys.path.insert(0, str(SOURCES))
 
 

@@ -49,9 +49,10 @@ def problem_link(
         return
     title = app.env.titles[pagename].astext() if pagename in app.env.titles else pagename
     summary = quote(f"Problem on the page \u201c{title}\u201d", safe="")
-    gitlab = "gitlab.com" in url
-    form = "/-/issues/new?issue[title]=" if gitlab else "/issues/new?title="
-    context["problem_url"] = f"{url}{form}{summary}"
+    form = f"/issues/new?title={summary}&template=fault.yml&place={quote(title, safe='')}"
+    if "gitlab.com" in url:
+        form = f"/-/issues/new?issue[title]={summary}"
+    context["problem_url"] = f"{url}{form}"
 
 
 def setup(app: Sphinx) -> None:

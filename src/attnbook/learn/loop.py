@@ -91,7 +91,8 @@ class StableDecay(_Warmed):
         lr_t = least + (lr - least) (steps - t) / decay              t < steps
         lr_t = least                                                 afterwards
 
-    A run can be extended from any point before the fall; most of its gain comes right away.
+    A run can be extended from any point before the fall; most of what the fall gains comes in its
+    first updates.
 
     Args:
         lr, steps, warmup, least: as for `Cosine`.

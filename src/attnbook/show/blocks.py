@@ -24,7 +24,7 @@ class Look:
         norm: "pre" or "post".
         layers: number of blocks.
         heads, key_heads: number of query heads, and of key and value heads.
-        full: whether one tower shows full detail: matrices, key heads, rotation, biases, tying.
+        full: whether one tower shows full detail: matrices, network, key heads, rotation, biases.
         normalizer: the name of its norms.
         network: what is written between the matrices of a feed-forward network.
         gated: whether two matrices read the network's input, not one.
@@ -63,7 +63,7 @@ def transformer(
 
     Args:
         norm: "pre" or "post", or a `Look` with further choices.
-        lit: the current parts, of `PARTS`.
+        lit: parts to light up, of `PARTS`.
         shape: one of `SHAPES`.
 
     Raises:

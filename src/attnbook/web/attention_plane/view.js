@@ -4,7 +4,7 @@ import { h, svg, token } from "../shared/ui.js";
 import { point, spreadOut, written } from "./numbers.js";
 
 const HALF = 155; // pixels from the middle of a plane to its edge, about
-const MARGIN = 1.12; // how far a plane reaches, relative to the largest number of a vector
+const MARGIN = 1.12; // how far a plane reaches, relative to the largest that a vector may have
 const LINE = 15, LETTER = 7.2; // pixels of a label
 
 function set(node, attributes) {

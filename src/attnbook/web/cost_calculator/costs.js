@@ -4,8 +4,7 @@ import LISTS from "./lists.json" with { type: "json" };
 import { format, grouped } from "../shared/math.js";
 
 // MOST holds the largest n, n_layers and batch; SPANS, as powers of ten, the ranges of operations and bytes per second.
-const { WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES, COUNTS, STORE } = LISTS;
-const SHORT = ["", " k", " M", " G", " T", " P"];
+const { WIDTHS, MOST, BYTES, CHARTS, SPANS, SIZES, COUNTS, SHORT, STORE } = LISTS;
 export { BYTES, CHARTS, COUNTS, MOST, SHORT, SIZES, SPANS, WIDTHS };
 
 // The same as `costs.step_cost` and its `seconds` in Python.

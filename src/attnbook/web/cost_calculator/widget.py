@@ -17,7 +17,8 @@ from attnbook.web._widget import Widget, WidgetError, as_list, format_number
 
 LISTS = json.loads(Path(__file__).with_name("lists.json").read_text("utf-8"))
 WIDTHS, MOST, BYTES, CHARTS = (LISTS[name] for name in ("WIDTHS", "MOST", "BYTES", "CHARTS"))
-SPANS, SIZES, COUNTS, STORE = (LISTS[name] for name in ("SPANS", "SIZES", "COUNTS", "STORE"))
+SPANS, SIZES, COUNTS = (LISTS[name] for name in ("SPANS", "SIZES", "COUNTS"))
+SHORT, STORE = (LISTS[name] for name in ("SHORT", "STORE"))
 LEAST_HEAD = 8  # smallest size of a head
 POINT = {"n": int, "batch": int, "cache": bool, "operations": float, "bytes": float}
 POINT |= {"seconds": float}
@@ -267,7 +268,7 @@ class CostCalculator(Widget):
         ridge, passes = self.speed / self.bandwidth, self.roofline()
         every = [ridge, *(each.intensity for each in passes.values())]
         x = np.array([min(every) / 10, ridge, max(every) * 10])
-        roof = f"{scaled(self.bandwidth, STORE)} a second, {scaled(self.speed, COUNTS)} operations"
+        roof = f"{scaled(self.bandwidth, STORE)} a second, {scaled(self.speed, SHORT)} operations"
         axis.plot(x, np.minimum(self.bandwidth * x, self.speed), label=roof)
         for (name, (intensity, reached, bound)), mark in zip(passes.items(), "so", strict=True):
             axis.plot(intensity, reached, mark, label=f"{name}: bound by {bound}")

@@ -174,7 +174,7 @@ class Laboratory {
     this.ask();
   }
 
-  // Looks into the model, at most once in LOOKS ms unless `must`.
+  // Fetches the model's answer and weights, at most once in LOOKS ms unless `must`.
   async look(must = false) {
     const { active } = this.training;
     if (!active?.run.sizes || (!must && performance.now() - this.looked < LOOKS)) return;

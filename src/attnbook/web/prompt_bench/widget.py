@@ -20,8 +20,8 @@ from attnbook.web._widget import Widget, WidgetError, as_list, as_tokens, check_
 from attnbook.web.playground.widget import token_name
 from attnbook.weights.llama import SYSTEM, chat
 
-SHOWN = 8  # how many of the likeliest next tokens
-LONGEST, EXAMPLES, CANDIDATES = 2000, 12, 8  # most characters of a text; most of each
+SHOWN = 8  # of the likeliest next tokens
+LONGEST, EXAMPLES, CANDIDATES = 2000, 12, 8  # at most: characters of a text, examples, words
 MARK = "<|im_start|>"  # a tokenizer with this token knows the template
 
 

@@ -51,7 +51,7 @@ def fold_tail(logits: Any, keep: int, groups: int = 60) -> tuple[np.ndarray, np.
         each column stands for.
 
     Raises:
-        WidgetError: if `logits` is not two-dimensional, or `keep` is not from 1 to all tokens.
+        WidgetError: if `logits` is not two-dimensional, or `keep` is not in 1 .. tokens.
     """
     rows = as_array(logits, "logits").astype(np.float64)
     if rows.ndim != 2 or not 1 <= keep <= rows.shape[-1]:

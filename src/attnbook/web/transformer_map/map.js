@@ -30,7 +30,7 @@ export function makeMap(svg, names, press, nameOf = (name) => name) {
     part.addEventListener("click", () => press(name));
     if (small) continue;
     part.dataset.opens = name;
-    if (seen.has(name)) continue; // opens the same walk: one tab stop is enough
+    if (seen.has(name)) continue; // does the same: one tab stop is enough
     seen.add(name);
     for (const [key, value] of [["role", "button"], ["tabindex", 0]]) part.setAttribute(key, value);
     if (name.startsWith("encoder ")) part.setAttribute("aria-label", `${part.textContent.trim()}, encoder`);

@@ -51,7 +51,9 @@ function build(model, { bar }, choose) {
   const switches = [makeSwitch("Where the norm stands", ORDERS.map(([norm, text]) => option("norm", norm, text)))];
   const each = shapes.map((shape) => option("shape", shape, SHAPES[shape]));
   if (shapes.length > 1) switches.unshift(makeSwitch("Shape", each));
-  return { ...makeBoard(model.get("title"), switches, panel, bar), maps, panel, shown: "", leave: () => {} };
+  const board = makeBoard(model.get("title"), switches, panel, bar);
+  board.root.classList.add("attn-alone");
+  return { ...board, maps, panel, shown: "", leave: () => {} };
 }
 
 function linkedState(model, el) {
@@ -64,6 +66,13 @@ function linkedState(model, el) {
 }
 
 // ---- drawing
+// The drawing is larger until the first part is opened; that part stays where it was on the screen.
+function makeRoom({ root }, map, part) {
+  const top = () => map.querySelector(`[data-opens="${part}"]`).getBoundingClientRect().top, before = top();
+  root.classList.remove("attn-alone");
+  scrollBy(0, top() - before);
+}
+
 function draw(model, parts) {
   const norm = model.get("norm"), map = parts.maps[keyOf(model)];
   const chosen = model.get("part"); // this shape may lack it
@@ -72,7 +81,7 @@ function draw(model, parts) {
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
-  parts.panel.hidden = !walk; // without the panel, the drawing may be larger
+  if (walk) makeRoom(parts, map, part);
   if (parts.shown === part) return;
   parts.leave();
   parts.shown = part;

@@ -69,7 +69,8 @@ export function makeCard({ label, exact, choose, look, tell }) {
 
   function read(head, cell) {
     const { rows, columns, maps } = shown, [i, j] = cell ?? [], name = nameOf(head);
-    tell(cell && `${name}: ${rows[i]} → ${columns[j]} ${maps[head][i][j].toFixed(2)}`);
+    const later = shown.german.columns && j > i; // crossed out in the map
+    tell(cell && `${name}: ${rows[i]} → ${columns[j]} ${later ? "masked" : maps[head][i][j].toFixed(2)}`);
   }
   const nameOf = (head) => (shown.maps.length > 1 ? `${label}, head ${head + 1}` : label);
   const press = (row) => shown.part !== "encoder" && choose(row); // the encoder writes no word
@@ -80,7 +81,7 @@ export function makeCard({ label, exact, choose, look, tell }) {
       drawn.push(makeMap((cell) => read(head, cell), press));
     }
     const nodes = [...(look ? [which.node] : []), ...drawn.slice(0, count).map((map) => map.node)];
-    if (nodes.some((node, n) => node !== views.children[n])) views.replaceChildren(...nodes); // so a list keeps focus
+    if (nodes.some((node, n) => node !== views.children[n])) views.replaceChildren(...nodes); // keeps focus if not
     which.list.selectedIndex = attention;
     which.list.disabled = !steps; // a stored answer has only one
     maps.forEach((weights, l) => drawn[l].draw(weights, shown, shown.part === "encoder" ? -1 : here, nameOf(l)));

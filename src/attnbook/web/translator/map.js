@@ -17,7 +17,7 @@ export function makeMap(tell, choose) {
   let last = "";
 
   function cell(weight, i, j, later) {
-    const td = h("td", { className: later ? "attn-later" : "" }, weight.toFixed(2));
+    const td = h("td", later ? { className: "attn-later" } : {}, later ? "masked" : weight.toFixed(2));
     td.style.setProperty("--level", weight.toFixed(3));
     Object.assign(td.dataset, { i, j });
     return td;
