@@ -52,6 +52,7 @@ def test_a_pressed_part_opens_its_walk(
     places = widget(page, 0).locator(".attn-towers [data-part=add]")
     assert places.count() == 5 and opened(page).count() == 0
     towers, part = widget(page, 0).locator(".attn-towers"), places.nth(3)
+    page.add_style_tag(content="body { padding: 1000px 0 }")  # a page that can scroll
     part.scroll_into_view_if_needed()
     large, before = box_of(towers)["width"], box_of(part)["y"]
     getattr(part, press)()

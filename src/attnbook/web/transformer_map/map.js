@@ -27,7 +27,7 @@ export function makeMap(svg, names, press, nameOf = (name) => name) {
     const name = nameOf(opens(part), part), small = SMALL.includes(part.dataset.part);
     if (!names.includes(name) || !part.querySelector("rect")) continue;
     part.classList.add("attn-press");
-    part.addEventListener("click", () => press(name));
+    part.addEventListener("click", () => press(name, part));
     if (small) continue;
     part.dataset.opens = name;
     if (seen.has(name)) continue; // does the same: one tab stop is enough
@@ -37,7 +37,7 @@ export function makeMap(svg, names, press, nameOf = (name) => name) {
     part.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
-      press(name);
+      press(name, part);
     });
   }
   return node;

@@ -67,8 +67,8 @@ function linkedState(model, el) {
 
 // ---- drawing
 // The drawing is larger until the first part is opened; that part stays where it was on the screen.
-function makeRoom({ root }, map, part) {
-  const top = () => map.querySelector(`[data-opens="${part}"]`).getBoundingClientRect().top, before = top();
+function makeRoom({ root, pressed }) {
+  const top = () => pressed?.getBoundingClientRect().top ?? 0, before = top();
   root.classList.remove("attn-alone");
   scrollBy(0, top() - before);
 }
@@ -81,7 +81,7 @@ function draw(model, parts) {
   parts.show(map);
   parts.rule.textContent = (model.get("shapes").length > 1 ? SHAPED[model.get("shape")] : "") + RULE[norm];
   for (const map of Object.values(parts.maps)) mark(map, part);
-  if (walk) makeRoom(parts, map, part);
+  if (walk) makeRoom(parts);
   if (parts.shown === part) return;
   parts.leave();
   parts.shown = part;
@@ -90,7 +90,10 @@ function draw(model, parts) {
 
 function render({ model, el }) {
   const link = linkedState(model, el), parts = build(model, link, choose);
-  function choose(part) { put(model, { part: model.get("part") === part ? "" : part }); }
+  function choose(part, pressed) {
+    parts.pressed = pressed;
+    put(model, { part: model.get("part") === part ? "" : part });
+  }
   const ask = onceAFrame(() => draw(model, parts));
   const changes = { norm: ask, part: ask, shape: ask, walks: (again) => again() };
   const leave = () => parts.leave();
