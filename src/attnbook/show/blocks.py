@@ -8,6 +8,7 @@ from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Mark, Number, P
 from attnbook.show.lettering import text_width
 
 TALL, RISE, SIDE = 22, 14, 10  # a box's height, the room above it and beside it
+NORM = 24  # half a norm's width in a plain tower
 NARROW, WIDE = 68, 108  # half a box's width: in a plain tower, or in one with full detail
 SHAPES = ("encoder-decoder", "decoder", "encoder")
 PARTS = (
@@ -167,7 +168,7 @@ class _Tower:
         self.put(name, -half, self.y, 2 * half, TALL, text)
 
     def norm(self) -> None:
-        self.box("norm", self.look.normalizer, 34 if self.look.full else 24)
+        self.box("norm", self.look.normalizer, 34 if self.look.full else NORM)
 
     def up(self, room: Number = RISE) -> None:
         self.marks += _wire(((self.x, self.y), (self.x, self.y - room)))
@@ -227,7 +228,7 @@ class _Tower:
                 line = ((self.x, bottom), (self.x, fan), (self.x + at, fan), (self.x + at, self.y))
                 if layer == "cross" and self.look.norm == "pre":  # clear of the wire from H
                     beside = bottom + TALL / 2
-                    line = ((self.x + 24, beside), (self.x + at, beside), (self.x + at, self.y))
+                    line = ((self.x + NORM, beside), (self.x + at, beside), (self.x + at, self.y))
                 self.marks += _wire(line if at else (line[0], line[-1]))
             wide, text = (66, f"{letter} × {heads}") if self.look.full else (30, letter)
             drawn = (Box(0, 0, wide, 15, "box", DEEPEST / 2),
