@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from attnbook.model.decoding import beam_search
 from attnbook.model.sampling import Sampling, draw, uniform
 from attnbook.web import DecodingBench, format_number
-from tests.browser.widget_pages import serious, settle, until, visible, widget
+from tests.browser.widget_pages import copied, serious, settle, until, visible, widget
 from tests.helpers.repeats import repeats
 from tests.helpers.tiny_llama import read_tiny_llama, write_tiny_llama
 
@@ -147,7 +147,9 @@ def test_a_text_of_ones_own_goes_on_as_the_package_says(
     assert at > 2
 
 
-def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page]) -> None:
+def test_a_text_never_ends_where_nothing_is_stored(
+    open_page: Callable[..., Page], known: Any
+) -> None:
     page = open_page("#w.bench=temperature:1.5")
     view = widget(page, 0)
     for _ in range(3):  # out of the stored tree, which has one step
@@ -169,6 +171,22 @@ def test_a_text_never_ends_where_nothing_is_stored(open_page: Callable[..., Page
     assert count() == before  # it has stopped
     assert text.evaluate(
         "(e) => e.scrollTop > 0 && e.scrollHeight - e.clientHeight - e.scrollTop < 2"
+    )
+    # Shaded are those to which the model gave less than 1 in 1,000.
+    _, model, tokenizer = known
+    written = [int(i) for i in copied(view).split("written:")[1].split(";")[0].split(",")]
+    prompt = tokenizer.encode("the re")
+    with torch.no_grad():
+        logp = model(torch.tensor([[*prompt, *written]]))[0].double().log_softmax(-1)
+    p = logp[len(prompt) - 1 : -1].gather(1, torch.tensor(written)[:, None])[:, 0].exp()
+    level = "(all) => all.map((each) => each.style.getPropertyValue('--level') === '1')"
+    shaded = view.locator(".attn-text .attn-tok:not(.attn-next)").evaluate_all(level)
+    assert not any(shaded[: len(prompt)])
+    clear = (p.log() - log(1e-3)).abs() > 0.1  # else 8 bits may decide
+    assert clear.sum() > 30 and torch.tensor(shaded[len(prompt) :])[clear].equal((p < 1e-3)[clear])
+    assert 0 < sum(shaded) < len(written)
+    expect(view.get_by_text("Rare tokens are shaded")).to_contain_text(
+        f": {sum(shaded)} of the {len(written)} after the beginning"
     )
 
 

@@ -55,17 +55,23 @@ def path(widget_page: Callable[[list[Any]], Path]) -> Path:
     return widget_page(WALKS)
 
 
+@pytest.mark.parametrize("by", ["keyboard", "pointer"])
 @everywhere
-def test_every_step_by_keyboard_and_its_numbers(
-    page_factory: Callable[..., Page], path: Path, where: dict[str, Any]
+def test_every_step_and_its_numbers(
+    page_factory: Callable[..., Page], path: Path, where: dict[str, Any], by: str
 ) -> None:
     page = page_factory(path, **where)
     for n, walk in enumerate(WALKS):
         drawing = widget(page, n)
-        drawing.get_by_role("button", name="Next", exact=True).focus()
-        asked = sum(bool(step["ask"]) for step in walk.steps)
-        for _ in range(len(walk.steps) - 1 + asked):
-            page.keyboard.press("ArrowRight")
+        ahead = drawing.get_by_role("button", name="Next", exact=True)
+        show = drawing.get_by_role("button", name="Show the answer")
+        ahead.focus()
+        for step in walk.steps[1:]:
+            for button in [ahead, show] if step["ask"] else [ahead]:
+                if by == "keyboard":
+                    page.keyboard.press("ArrowRight")
+                else:
+                    button.click()
         settle(page)
         heard = drawing.locator("[aria-live=polite]").text_content() or ""
         assert heard.startswith(f"Step {len(walk.steps)} of {len(walk.steps)}.")
@@ -79,6 +85,10 @@ def test_every_step_by_keyboard_and_its_numbers(
     ):
         wanted = [f"{x:z.{digits}f}".replace("-", "−") for x in drawn(WALKS[n], part).flatten()]
         assert written(widget(page, n), part) == wanted
+    reached = int(drawn(WALKS[4], "l0").sum())
+    assert 1 < reached < 9
+    heard = widget(page, 4).locator("[aria-live=polite]").text_content() or ""
+    assert f"depends on {reached} places of the input" in heard
 
 
 @everywhere

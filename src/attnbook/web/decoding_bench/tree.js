@@ -100,6 +100,12 @@ export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, 
     mass, near, bits, number, drawn: { rank, ...span, ...token(rank) } };
 }
 
+// The probability of a token at a place, as the model says; undefined if the place does not know it.
+export function chance(place, sizes, id) {
+  const n = place.ids.indexOf(id);
+  return n < 0 ? undefined : Math.exp(scores(place, sizes)[n]);
+}
+
 // The longest stored beginning of a path, and the tokens after it that lead to stored places.
 export function nearest(tree, path) {
   let n = path.length;

@@ -2,7 +2,7 @@
 import { Answers } from "./answers.js";
 import { Other } from "./other.js";
 import { makeOwn } from "./own.js";
-import { branches, nearest, prospect, unpack } from "./tree.js";
+import { branches, chance, nearest, prospect, unpack } from "./tree.js";
 import { makeLines } from "./view.js";
 import { Writer } from "./writer.js";
 import { language, offered } from "../shared/published.js";
@@ -10,9 +10,12 @@ import { format, grouped, share, toSlider, visible, within } from "../shared/mat
 import { makeFilters } from "../playground/filters.js";
 import { stepOf } from "../playground/row.js";
 import { makeDraw, makeText } from "../playground/view.js";
-import { button, disable, h, keepFocus, live, onceAFrame, oneAFrame, put, stateControls, token } from "../shared/ui.js";
+import {
+  button, disable, h, keepFocus, live, onceAFrame, oneAFrame, put, stateControls, token, write,
+} from "../shared/ui.js";
 
 const FILTERS = ["temperature", "top_k", "top_p", "min_p"];
+const RARE = 1e-3; // the probability below which a token is rare, as chapter 10 has it
 const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a method leaves of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
@@ -36,6 +39,7 @@ class DecodingBench {
     this.tree = unpack(model.get("tree"), this.sizes);
     this.view = null; // what is shown of the current place
     this.stored = true; // the text begins as the stored tree does
+    this.chances = new Map(); // of the tokens of the text, by the path that ends in them, as the model says
     this.room = Infinity; // how many tokens after the beginning the model in the page can read
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
@@ -52,6 +56,7 @@ class DecodingBench {
   makeParts() {
     const { model } = this;
     this.text = makeText((at) => this.go(this.path.slice(0, Math.max(0, at - this.prompt.length))));
+    this.rare = h("p", { className: "attn-note" });
     this.back = button("Back", () => this.go(this.path.slice(0, -1)));
     this.anew = button("Start anew", () => this.go([]));
     this.ways = this.methods.map(({ name, ...how }) => button(name, () => put(model, how)));
@@ -77,7 +82,7 @@ class DecodingBench {
     return h("div", {
       className: "attn attn-playground attn-bench", role: "group", "aria-label": title || "Decoding bench",
     }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), h("p", { className: "attn-lead" }, LEAD),
-      this.text.node, h("div", { className: "attn-row attn-act" }, this.back, this.anew),
+      this.text.node, this.rare, h("div", { className: "attn-row attn-act" }, this.back, this.anew),
       ...(this.own ? [this.own.node] : []), this.panel, this.shown,
       h("p", { className: "attn-note" }, precision(this.sizes)), this.heard, this.state.bar);
   }
@@ -112,6 +117,7 @@ class DecodingBench {
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
     this.stored = String(this.prompt) === String(this.model.get("prompt"));
     this.room = sizes.room - ids.length;
+    this.chances.clear();
     this.answers.begin(this.language, ids);
   }
   async begin(text) {
@@ -197,8 +203,21 @@ class DecodingBench {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
-    this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length);
+    const chances = path.map((_, n) => this.chanceOf(n)), rare = chances.map((p) => p < RARE);
+    const shades = [...prompt.slice(1).map(() => 0), ...rare.map((is) => (is ? Infinity : 0))];
+    this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length, shades);
+    write(this.rare, "Rare tokens are shaded (the model gave each less than 1 in 1,000): "
+      + `${rare.filter(Boolean).length} of the ${chances.filter((p) => p !== undefined).length} after the beginning.`);
     for (const node of [this.back, this.anew]) disable(node, !path.length);
+  }
+  // What the model gave to token n of the path; undefined if that was never asked.
+  chanceOf(n) {
+    const { chances, path } = this, key = path.slice(0, n + 1).join();
+    if (!chances.has(key)) {
+      const place = this.placeOf(path.slice(0, n)), p = place && chance(place, this.sizes, path[n]);
+      if (p !== undefined) chances.set(key, p);
+    }
+    return chances.get(key);
   }
   // Draws what is shown of the place. While the model writes, the box never shrinks, so what is below rarely moves.
   drawParts(parts = this.parts) {
