@@ -60,8 +60,9 @@ class AttentionPlane {
     const role = (name, text) => h("b", { className: `attn-qkv-${name}` }, text);
     this.outLegend = h("span", {});
     const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
-      " (circle); dim: the other queries. Dropped at a right angle onto the query's line, a key leaves its ",
-      role("weight", "shadow"), ": the longer, the larger the product. Behind the origin the product is negative."),
+      " (circle); dim: the other queries. From a key, a line at a right angle to the query's line cuts off its ",
+      role("weight", "shadow"), ": the longer the shadow, the larger the product. "
+      + "Behind the origin the product is negative."),
     this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",
       role("state", "output"), this.second ? ": the thick pieces, head to tail." : "."), this.out.node];

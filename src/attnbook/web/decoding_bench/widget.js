@@ -206,8 +206,9 @@ class DecodingBench {
     const chances = path.map((_, n) => this.chanceOf(n)), rare = chances.map((p) => p < RARE);
     const shades = [...prompt.slice(1).map(() => 0), ...rare.map((is) => (is ? Infinity : 0))];
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length, shades);
-    write(this.rare, "Rare tokens are shaded (the model gave each less than 1 in 1,000): "
-      + `${rare.filter(Boolean).length} of the ${chances.filter((p) => p !== undefined).length} after the beginning.`);
+    const known = chances.filter((p) => p !== undefined).length;
+    write(this.rare, "Rare tokens are shaded (the model gave each less than 1 in 1,000)"
+      + (known ? `: ${rare.filter(Boolean).length} of the ${known} after the beginning.` : "."));
     for (const node of [this.back, this.anew]) disable(node, !path.length);
   }
   // What the model gave to token n of the path; undefined if that was never asked.
