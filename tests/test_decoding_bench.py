@@ -25,7 +25,7 @@ MODEL, TOKENIZER = load_int8(tiny_gpt(), TransformerDecoder)
 SIZE = len(TOKENIZER.vocab)
 RUN = """
 import { readFileSync } from "node:fs";
-import { nearest, prospect, scores, told, unpack } from "ENGINE/../decoding_bench/tree.js";
+import { nearest, prospect, scores, unpack } from "ENGINE/../decoding_bench/tree.js";
 const { tree: text, sizes, paths, cases } = JSON.parse(readFileSync(0, "utf8"));
 const bytes = new Uint8Array(Buffer.from(text, "base64"));
 const tree = unpack(new DataView(bytes.buffer), sizes);
@@ -243,15 +243,25 @@ def test_a_kernel_tells_all() -> None:
 def test_it_answers_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     shown, sent = bench(), []
     monkeypatch.setattr(DecodingBench, "send", lambda _, *message: sent.append(message))
-    wrong: list[Any] = [{}, "a", {"path": "ab"}, {"path": [SIZE]}, {"path": [-1]}, {"path": [0.5]}]
-    for asked in [*wrong, {"path": [3] * 35}, {"path": [4, 5], "names": True}, {"path": []}]:
+    ids, room = TOKENIZER.encode(PROMPT), MODEL.stack.config.max_len
+    wrong: list[Any] = ["a", {}, {"ids": ids}, {"number": 1}, {"number": "1", "ids": ids}]
+    wrong += [
+        {"number": 1, "ids": bad} for bad in ("ab", [], [SIZE], [-1], [0.5], [3] * (room + 1))
+    ]
+    wrong += [{"number": 1, "encode": bad} for bad in (3, None, "a" * 501)]
+    for asked in [*wrong, {"number": 1, "begin": False}]:
         shown._handle_custom_msg(asked, [])
-    (first, second), ids = sent, TOKENIZER.encode(PROMPT)
-    assert first[0]["path"] == [4, 5] and second[0] == {"path": [], "names": None}
-    assert len(first[0]["names"]) == SIZE and first[0]["names"][MODEL.vocab.eos] == "<|endoftext|>"
-    for message, path in ((first, [4, 5]), (second, [])):
-        told = np.frombuffer(message[1][0], "<f4")
-        assert told == pytest.approx(logp(MODEL, [*ids, *path]).numpy(), abs=2e-5)
+    assert sent == []
+    for asked in [{"begin": True}, {"encode": PROMPT}, {"ids": ids}, {"ids": [*ids, 4, 5]}]:
+        shown._handle_custom_msg({"number": 7, **asked}, [])
+    (begun,), (encoded,), *told = sent
+    assert begun["number"] == 7 and begun["start"] == MODEL.vocab.bos and begun["room"] == room
+    assert len(begun["names"]) == SIZE and begun["names"][MODEL.vocab.eos] == "<|endoftext|>"
+    assert encoded == {"number": 7, "ids": ids}
+    for (message, (logits,)), read in zip(told, (ids, [*ids, 4, 5]), strict=True):
+        assert message == {"number": 7}
+        found = torch.tensor(np.frombuffer(logits, "<f4").copy()).double().log_softmax(-1)
+        assert found.numpy() == pytest.approx(logp(MODEL, read).numpy(), abs=2e-5)
 
 
 def test_what_a_notebook_stores_is_small() -> None:

@@ -25,6 +25,7 @@ from urllib.request import Request, urlopen
 import anywidget
 import nbformat
 import pytest
+import torch
 import traitlets
 from ipywidgets.embed import dependency_state
 from nbformat import NotebookNode
@@ -33,6 +34,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, Response
 
 from attnbook import web
 from attnbook.model.transformer import TransformerDecoder
+from attnbook.web.playground.widget import token_name
 from attnbook.weights.int8 import load_int8
 from tests.browser.conftest import Faults
 from tests.browser.widget_pages import render
@@ -551,6 +553,21 @@ def test_a_bench_asks_its_kernel_where_nothing_is_stored(lab: Lab) -> None:
     expect(view.locator(".attn-take").first).to_be_visible()
     expect(view.locator(".attn-unstored")).to_have_count(0)
     expect(view.get_by_text("no kernel is there")).to_have_count(0)
+    # The reader's own beginning, which the kernel goes on with.
+    model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
+    ids = tokenizer.encode("The people")
+    view.get_by_role("button", name="greedy").click()
+    view.get_by_label("Your beginning").fill("The people")
+    view.get_by_role("button", name="Begin with this").click()
+    expect(view.locator(".attn-tok:not(.attn-next)")).to_have_count(len(ids))
+    view.get_by_role("button", name="Write", exact=True).click()
+    expect(view.locator(".attn-beyond")).to_contain_text(re.compile("ends here|no more tokens"))
+    while len(ids) < model.stack.config.max_len and ids[-1] != model.vocab.eos:
+        with torch.no_grad():
+            ids.append(int(model(torch.tensor([ids]))[0, -1].argmax()))
+    names = [token_name(tokenizer, i) for i in ids]
+    chips = ["·" if name.startswith("\\x") else name.replace("\n", "↵") for name in names]
+    expect(view.locator(".attn-tok:not(.attn-next)")).to_have_text(chips)
 
 
 def tokens_of_bench() -> int:

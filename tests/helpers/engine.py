@@ -19,9 +19,10 @@ SMALL = TransformerConfig(d_model=24, n_heads=3, d_ff=20, n_layers=2, max_len=13
 # The bench's numbers at a place, computed by its module.
 LIVE = """
 import { readFileSync } from "node:fs";
-import { prospect, told } from "ENGINE/../decoding_bench/tree.js";
+import { exactly, prospect } from "ENGINE/../decoding_bench/tree.js";
+import { inOrder } from "ENGINE/sampling.js";
 const { logp, sizes, cases } = JSON.parse(readFileSync(0, "utf8"));
-const place = told([], Float32Array.from(logp));
+const place = exactly([], inOrder(Float32Array.from(logp)));
 const shown = cases.map(({ filters, seed }) => prospect(place, sizes, filters, seed, 0));
 console.log(JSON.stringify(shown));
 """

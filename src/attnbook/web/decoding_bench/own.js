@@ -1,4 +1,4 @@
-// Beyond the stored tree of DecodingBench: the reader loads the model and can begin a text of their own.
+// Beyond the stored tree of DecodingBench: the reader can begin a text of their own, once a model is there.
 import { makeLoader } from "../shared/loader.js";
 import { button, h } from "../shared/ui.js";
 
@@ -8,10 +8,17 @@ const WORDS = {
   runs: "The model runs in this page: no text ends where nothing is stored.",
 };
 
-// `begin` receives the reader's beginning; `write` is called when the reader lets the model write, or stops it; `other`
-// is a node shown below.
+// Stands for the loader in a notebook: a kernel has its model.
+const ofKernel = (language) => ({
+  row: "",
+  words: h("p", { className: "attn-note" }, "The kernel runs the model: no text ends where nothing is stored."),
+  draw: () => language.stage, look() {}, offers: false,
+});
+
+// `site` is what the site says about the model, null in a notebook. `begin` receives the reader's beginning; `write` is
+// called when the reader lets the model write, or stops it; `other` is a node shown below.
 export function makeOwn({ site, language, begin, write, other }) {
-  const loader = makeLoader({ site, language, ...WORDS });
+  const loader = site === null ? ofKernel(language) : makeLoader({ site, language, ...WORDS });
   const text = h("textarea", { rows: 2, maxLength: LETTERS, spellcheck: false, "aria-label": "Your beginning",
     onkeydown: (event) => {
       if (event.key !== "Enter" || event.shiftKey) return;
@@ -25,6 +32,7 @@ export function makeOwn({ site, language, begin, write, other }) {
 
   function draw(writing) {
     own.hidden = loader.draw() !== "ready";
+    node.hidden = own.hidden && site === null;
     go.textContent = writing ? "Stop" : "Write";
   }
   return { node, text, draw, look: loader.look, offers: loader.offers };

@@ -1,7 +1,7 @@
 // The tree of DecodingBench: what is stored for each place, turned into a distribution in falling order, and what the
 // filters and a draw make of it; no DOM.
 import { uniform } from "../engine/random.js";
-import { fall, leave, ranked } from "../engine/sampling.js";
+import { fall, leave } from "../engine/sampling.js";
 import { SHOWN } from "../playground/row.js";
 
 const keyOf = (path) => path.join();
@@ -56,13 +56,7 @@ export function scores(place, { vocab, keep, bins, bend }) {
   return (place.scores = all);
 }
 
-// A place from a kernel's answer, the log-probability of every token.
-export function told(path, logp) {
-  const order = ranked(logp);
-  return { path, exact: true, ids: order, scores: Float64Array.from(order, (id) => logp[id]) };
-}
-
-// The same from the model in the page, whose answer is already sorted and comes with its entropy.
+// A place from a model's answer, which is sorted and comes with its entropy.
 export const exactly = (path, { order, logp, bits }) =>
   ({ path, exact: true, ids: order, scores: logp, model: { sum: Math.exp(-logp[0]), bits } });
 

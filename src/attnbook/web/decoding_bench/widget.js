@@ -1,5 +1,6 @@
 // DecodingBench: a tree of a real model's distributions. Filters cut, a random number draws, and the reader continues.
 import { Answers } from "./answers.js";
+import { Kernel } from "./kernel.js";
 import { Other } from "./other.js";
 import { makeOwn } from "./own.js";
 import { branches, chance, nearest, prospect, unpack } from "./tree.js";
@@ -43,10 +44,9 @@ class DecodingBench {
     this.room = Infinity; // how many tokens after the beginning the model in the page can read
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
-    this.answers = new Answers(model, this.sizes, onPage, this.names,
-      () => (this.writer.busy ? this.ask.now() : this.say()));
+    this.answers = new Answers(onPage, () => (this.writer.busy ? this.ask.now() : this.say()));
     this.writer = new Writer(this);
-    this.own = onPage ? this.makeOwn(offered()) : null;
+    this.own = this.makeOwn(onPage ? offered() : null);
     this.makeParts();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
@@ -83,15 +83,15 @@ class DecodingBench {
       className: "attn attn-playground attn-bench", role: "group", "aria-label": title || "Decoding bench",
     }, ...(title ? [h("p", { className: "attn-title" }, title)] : []), h("p", { className: "attn-lead" }, LEAD),
       this.text.node, this.rare, h("div", { className: "attn-row attn-act" }, this.back, this.anew),
-      ...(this.own ? [this.own.node] : []), this.panel, this.shown,
+      this.own.node, this.panel, this.shown,
       h("p", { className: "attn-note" }, precision(this.sizes)), this.heard, this.state.bar);
   }
 
-  // ---- the model in the page
+  // ---- the model, in the page or, without a site (null), in the kernel
   makeOwn(site) {
-    this.language = site && language(site);
+    this.language = site === null ? new Kernel(this.model) : site && language(site);
     const begin = (text) => this.begin(text), write = () => this.writer.press();
-    this.other = site && new Other(this);
+    this.other = this.language && new Other(this);
     return makeOwn({ site, language: this.language, begin, write, other: this.other?.node ?? "" });
   }
   // The model's stage has changed: once it is ready, it answers for this text.
@@ -184,7 +184,7 @@ class DecodingBench {
     this.panel.replaceChildren(...(this.view ? [] : this.panelLines()));
     if (this.view && writer.busy) this.inParts();
     else this.drawParts();
-    this.own?.draw(writer.busy);
+    this.own.draw(writer.busy);
     this.other?.draw();
     // Last, since it forces a layout; and once more after the writer has stopped, as the text's end then changes.
     if (writer.busy || this.wrote) this.text.node.scrollTop = this.text.node.scrollHeight;
@@ -260,7 +260,7 @@ class DecodingBench {
     const ways = next.map((id) => button(visible(this.nameOf(id)), () => this.go([...path, id])));
     if (!next.length) ways.push(button("Back to it", () => this.go(path)));
     return [h("p", {}, "What the model says here is not stored, and no kernel is there to ask it. "
-      + (this.own?.offers ? "Load the model, go back," : "Go back,")
+      + (this.own.offers ? "Load the model, go back," : "Go back,")
       + " or take a branch that is stored after ", token(visible(last)), ":"),
     h("div", { className: "attn-row attn-branches" }, ...ways)];
   }
@@ -271,7 +271,7 @@ function render({ model, el }) {
   const changes = Object.fromEntries([...FILTERS, "seed", "written"].map((name) => [name, ask]));
   const stop = live({ model, el, root, state, ask, changes, render });
   const unwatch = bench.language?.watch(() => bench.hearModel());
-  bench.own?.look(ask);
+  bench.own.look(ask);
   if (bench.language?.stage === "ready") bench.hearModel();
   return () => {
     unwatch?.();

@@ -24,6 +24,7 @@ from attnbook.web.playground.widget import token_name
 SHOWN = 10  # bars
 BINS, BEND = 48, 1.5  # histogram of all other tokens; bins are narrower at high probabilities
 MOST_BYTES = 60_000  # limit of a stored tree, compressed
+MOST_LETTERS = 500  # of a reader's own beginning
 METHODS = {
     "as it is": Sampling(),
     "greedy": Sampling(temperature=0),
@@ -200,10 +201,13 @@ class DecodingBench(Widget):
         return found
 
     @torch.no_grad()
+    def _logits(self, ids: list[int]) -> Tensor:
+        """Logits `[vocab]` of the token that follows ids."""
+        return self._model.step(torch.tensor([ids]), self._model.start())[0][0]
+
     def _logp(self, path: list[int]) -> Tensor:
         """Log-probabilities `[vocab]` of the token that follows the prompt and `path`."""
-        ids = torch.tensor([[*self._ids, *path]])
-        return self._model.step(ids, self._model.start())[0][0].double().log_softmax(-1)
+        return self._logits([*self._ids, *path]).double().log_softmax(-1)
 
     @staticmethod
     def _left(logp: Tensor, how: Sampling) -> Tensor:
@@ -239,16 +243,18 @@ class DecodingBench(Widget):
     # ---- with a kernel
 
     def _answer(self, _: Any, content: Any, buffers: Any) -> None:
-        """Answer the page's request for a path: all log-probabilities and, if asked, the names."""
-        ids = content.get("path") if isinstance(content, dict) else None
-        size, room = self.sizes["vocab"], self.sizes["room"]
-        if not isinstance(ids, list) or len(ids) > room:
-            return
-        if not all(isinstance(i, int) and 0 <= i < size for i in ids):
-            return
-        names = self._names([*range(size)]) if content.get("names") else None
-        logp = self._logp(ids).numpy().astype("<f4")
-        self.send({"path": ids, "names": names}, [logp.tobytes()])
+        """Answer the page: what the model is, the ids of a text, or the logits that follow ids."""
+        size, room = self.sizes["vocab"], self._model.stack.config.max_len
+        match content:
+            case {"number": int(number), "begin": True}:
+                told = {"names": self._names([*range(size)]), "start": self._model.vocab.bos}
+                self.send({"number": number, **told, "room": room})
+            case {"number": int(number), "encode": str(text)} if len(text) <= MOST_LETTERS:
+                self.send({"number": number, "ids": self._tokenizer.encode(text)[:room]})
+            case {"number": int(number), "ids": list(ids)} if 0 < len(ids) <= room:
+                if all(isinstance(i, int) and 0 <= i < size for i in ids):
+                    logits = self._logits(ids).float().numpy().astype("<f4")
+                    self.send({"number": number}, [logits.tobytes()])
 
     # ---- the picture
 

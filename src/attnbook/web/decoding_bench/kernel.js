@@ -1,0 +1,45 @@
+// The kernel of a notebook as the model of DecodingBench, with what the bench needs of a `Language` (published.js).
+import { inOrder } from "../engine/sampling.js";
+
+export class Kernel {
+  stage = "away"; // until the kernel has answered, then ready
+  told = undefined; // the names of all tokens, the start token, and how many tokens the model can read
+  #number = Math.floor(Math.random() * 2 ** 40); // of the newest question; another view of the widget has others
+  #waiting = new Map(); // what to do with answers, by question number
+  #asked; // the newest question about ids
+
+  constructor(model) {
+    this.model = model;
+    this.hear = this.hear.bind(this);
+    model.on("msg:custom", this.hear);
+  }
+  // Calls `changed` once the kernel has answered.
+  watch(changed) {
+    this.#call({ begin: true }).then(({ names, start, room }) => {
+      Object.assign(this, { stage: "ready", told: { names, start, sizes: { room } } });
+      changed();
+    });
+    return () => this.model.off("msg:custom", this.hear);
+  }
+  #call(what) {
+    const number = ++this.#number;
+    return new Promise((done) => {
+      this.#waiting.set(number, done);
+      this.model.send({ ...what, number });
+    });
+  }
+  hear({ number, ...told } = {}, buffers = []) {
+    this.#waiting.get(number)?.({ ...told, buffers });
+    this.#waiting.delete(number);
+  }
+
+  async encode(text) {
+    return (await this.#call({ encode: text })).ids;
+  }
+  // What may follow ids, as the model in the page says it; undefined after a newer question.
+  async next(ids) {
+    const mine = (this.#asked = {}), { buffers: [bytes] } = await this.#call({ ids });
+    if (this.#asked !== mine) return undefined;
+    return inOrder(Float32Array.from({ length: bytes.byteLength / 4 }, (_, n) => bytes.getFloat32(4 * n, true)));
+  }
+}
