@@ -21,7 +21,7 @@ const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a method leaves of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
 const precision = ({ nodes, keep }) => `Stored: what the model says at ${grouped(nodes)} places, `
-  + `exactly for each place's ${keep} likeliest tokens. A number that needs others says “about”.`;
+  + `exactly for the ${keep} likeliest tokens of each. A number that needs more of them says “about”.`;
 
 // What the filters leave of a place's distribution, and the entropy before and after.
 function leftLine({ count, mass, near, size, bits }) {
