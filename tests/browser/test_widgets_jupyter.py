@@ -99,19 +99,21 @@ NOT_FOUND = "Error displaying widget: model not found"
 SAVE_STATE = "Save Widget State Automatically"
 
 # All that a view says, folded or not, and what is set in it; not its buttons' names, nor what it
-# last said aloud.
+# last said aloud, nor what a model is there for: the pages that this is compared with have none.
 SHOWN = """async (view) => {
   for (const fold of view.querySelectorAll("details")) fold.open = true;
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   for (let n = 0; n < 2; n++) await frame(); // a table is filled when it is unfolded
   const own = (e) => (e.type === "checkbox" ? e.checked : e.value);
   const set = (e) => e.getAttribute("aria-pressed") ?? own(e);
-  const found = [...view.querySelectorAll("input, select, [aria-pressed]")].map(set);
+  const always = (e) => !e.closest(".attn-own");
+  const found = [...view.querySelectorAll("input, select, [aria-pressed]")].filter(always).map(set);
   const texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
   const seen = { opacityProperty: true, visibilityProperty: true }; // a pointer's label is not
   for (let text; (text = texts.nextNode()); ) {
     const { data, parentElement: on } = text;
-    if (on.checkVisibility(seen) && !on.closest("button, style, [aria-live]")) found.push(data);
+    if (!on.checkVisibility(seen) || on.closest("button, style, [aria-live]")) continue;
+    if (always(on)) found.push(data);
   }
   return [...found, ...[...view.querySelectorAll(".attn-at")].map((e) => e.textContent)];
 }"""
