@@ -570,6 +570,7 @@ def test_a_bench_asks_its_kernel_where_nothing_is_stored(lab: Lab) -> None:
     names = [token_name(tokenizer, i) for i in ids]
     chips = ["·" if name.startswith("\\x") else name.replace("\n", "↵") for name in names]
     expect(view.locator(".attn-tok:not(.attn-next)")).to_have_text(chips)
+    until(lambda: run_cell(page, 1).inner_text().split()[:2], ["python:", "3"])  # the prompt's own
 
 
 def tokens_of_bench() -> int:

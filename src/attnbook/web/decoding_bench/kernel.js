@@ -2,7 +2,7 @@
 import { inOrder } from "../engine/sampling.js";
 
 export class Kernel {
-  stage = "away"; // until the kernel has answered, then ready
+  stage = "away"; // until the kernel has answered, then ready; failed if it has another model
   told = undefined; // the names of all tokens, the start token, and how many tokens the model can read
   #number = Math.floor(Math.random() * 2 ** 40); // of the newest question; another view of the widget has others
   #waiting = new Map(); // what to do with answers, by question number
@@ -27,6 +27,9 @@ export class Kernel {
       this.#waiting.set(number, done);
       this.model.send({ ...what, number });
     });
+  }
+  fail() {
+    this.stage = "failed";
   }
   hear({ number, ...told } = {}, buffers = []) {
     this.#waiting.get(number)?.({ ...told, buffers });

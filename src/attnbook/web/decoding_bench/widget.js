@@ -40,6 +40,7 @@ class DecodingBench {
     this.tree = unpack(model.get("tree"), this.sizes);
     this.view = null; // what is shown of the current place
     this.stored = true; // the text begins as the stored tree does
+    this.apart = []; // the path behind a beginning of the reader's own; `written` is the one behind the stored prompt
     this.chances = new Map(); // of the tokens of the text, by the path that ends in them, as the model says
     this.room = Infinity; // how many tokens after the beginning the model in the page can read
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
@@ -130,7 +131,11 @@ class DecodingBench {
 
   // ---- what the reader does
   get path() {
-    return this.model.get("written");
+    return this.stored ? this.model.get("written") : this.apart;
+  }
+  set path(path) {
+    if (this.stored) this.model.set("written", path);
+    else this.apart = path, this.ask();
   }
   get ended() {
     return this.path.at(-1) === this.sizes.end;
@@ -143,7 +148,10 @@ class DecodingBench {
   }
   go(written) {
     this.writer.halt();
-    if (String(written) !== String(this.path)) put(this.model, { written });
+    if (String(written) !== String(this.path)) {
+      this.path = written;
+      this.model.save_changes();
+    }
     this.say();
   }
   follow(id) {
@@ -162,6 +170,7 @@ class DecodingBench {
   restore({ temperature: [t], top_k: [k], top_p: [p], min_p: [m], seed: [s], written }) {
     this.writer.halt();
     const known = (id) => this.stored && Number.isInteger(id) && id >= 0 && id < this.sizes.vocab;
+    if (!this.stored) this.path = [];
     const ids = written.filter(known); // a link's tokens follow the stored beginning, not the reader's own
     put(this.model, {
       temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),

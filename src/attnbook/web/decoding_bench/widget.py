@@ -70,8 +70,8 @@ class DecodingBench(Widget):
         title: the heading; it states the finding.
         name: a short slug, for links and for the widget's copies on other pages.
 
-    With a kernel, the four filters, `seed` and `written` track the reader's choices; setting them
-    changes what is shown.
+    With a kernel, the four filters, `seed` and `written` track the reader's choices, `written` as
+    long as the text begins with the prompt; setting them changes what is shown.
 
     Raises:
         ValueError: if the model is in training mode, the prompt exceeds its context, or the

@@ -33,7 +33,7 @@ export class Writer {
     if (which === undefined) return bench.answers.ask(bench.path);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      bench.model.set("written", [...bench.path, which]);
+      bench.path = [...bench.path, which];
       if (this.waits) bench.answers.ask(bench.path); // now, not in the next frame
     });
   }
