@@ -256,6 +256,7 @@ def test_it_answers_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
         shown._handle_custom_msg({"number": 7, **asked}, [])
     (begun,), (encoded,), *told = sent
     assert begun["number"] == 7 and begun["start"] == MODEL.vocab.bos and begun["room"] == room
+    assert begun["ids"] == ids
     assert len(begun["names"]) == SIZE and begun["names"][MODEL.vocab.eos] == "<|endoftext|>"
     assert encoded == {"number": 7, "ids": ids}
     for (message, (logits,)), read in zip(told, (ids, [*ids, 4, 5]), strict=True):

@@ -40,10 +40,10 @@ from tests.helpers.tiny_gpt import early_gpt, tiny_gpt
 from tests.helpers.widgets import RUNS, bowls, few_heads, walk
 
 
-def start(page: Page, widget: Any, attached: bool) -> list[str]:
+def start(page: Page, widget: Any, attached: bool, on_page: bool = True) -> list[str]:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    render(page, widget, attached)
+    render(page, widget, attached, on_page)
     settle(page, 2)
     return errors
 
@@ -547,27 +547,60 @@ def test_bench_keeps_the_contract(browser: Browser, attached: bool) -> None:
     assert page.evaluate("[model.get('written'), unsaved.size]") == [[third], 0]
     page.evaluate("model.fromKernel('min_p', 0), model.fromKernel('written', [5, 6])")
     page.get_by_text("is not stored, and no kernel is there to ask it").wait_for()
-    assert page.evaluate("sent.at(-1)") == {"path": [5, 6], "names": True}
-    answers: list[Any] = []
-    bench.send = lambda content, buffers: answers.append((content, buffers))  # type: ignore
-    bench._handle_custom_msg({"path": [5, 6], "names": True}, [])
-    ((content, (told,)),) = answers
-    page.evaluate("model.message({ path: [1, 2, 3] }, []), model.message({}, [])")  # not asked
-    script = "([content, text]) => model.message(content, [bytes(text)])"
-    page.evaluate(script, [content, encoded(told)])
+    assert page.evaluate("sent") == []  # a page of the book has no kernel
+    page.get_by_role("button", name="Reset").click()
+    traits = "['temperature', 'top_k', 'min_p', 'written'].map(model.get)"
+    assert page.evaluate(traits) == [1, 0, 0, []]
+    finish(page, errors)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_a_bench_asks_its_kernel(browser: Browser, attached: bool) -> None:
+    page = browser.new_page()
+    model, tokenizer = load_int8(tiny_gpt(), TransformerDecoder)
+    # Neither its ids come back from its tokens' names, nor would so long a beginning be encoded.
+    prompt = "é" + " a" * 12
+    bench = DecodingBench(model, tokenizer, prompt, steps=1, name="kept")
+    ids, answers = tokenizer.encode(prompt), []
+    bench.send = lambda content, buffers=None: answers.append((content, buffers))  # type: ignore
+    errors = start(page, bench, attached, on_page=False)
+
+    def answer() -> None:
+        bench._handle_custom_msg(page.evaluate("sent.at(-1)"), [])
+        content, buffers = answers[-1]
+        script = "([content, texts]) => model.message(content, texts.map(bytes))"
+        page.evaluate(script, [content, [encoded(each) for each in buffers or []]])
+
+    own = page.get_by_label("Your beginning")
+    expect(own).to_be_hidden()
+    page.evaluate("model.message({ number: 1, names: [] }, []), model.message({}, [])")  # not asked
+    answer()
+    expect(own).to_be_visible()
+    tokens = page.locator(".attn-tok:not(.attn-next)")
+    expect(tokens).to_have_count(len(ids))
+    page.evaluate("model.fromKernel('written', [5, 6])")
+    page.wait_for_function("sent.length === 2")
+    assert page.evaluate("sent.at(-1).ids") == [*ids, 5, 6]
+    page.get_by_text("Asking the model …", exact=True).wait_for()
+    answer()
     page.locator(".attn-take").first.wait_for()
     best = bench._logp([5, 6]).topk(1)
     shown = page.locator(".attn-take b").first.text_content()
     assert float(shown or "") == pytest.approx(best.values.exp().item(), abs=0.0006)
-    assert page.locator(".attn-readout b").first.text_content() == "50"  # and is not about
-    page.locator(".attn-take").first.click()
-    page.wait_for_function("sent.length === 2")  # names are known by now
-    asked = page.evaluate("sent.at(-1)")
-    assert asked == {"path": [5, 6, int(best.indices[0])], "names": False}
-    page.get_by_text("Asking the model …", exact=True).wait_for()
-    page.get_by_role("button", name="Reset").click()
-    traits = "['temperature', 'top_k', 'min_p', 'written'].map(model.get)"
-    assert page.evaluate(traits) == [1, 0, 0, []]
+    assert (page.locator(".attn-readout b").first.text_content() or "").isdecimal()  # not "about"
+    own.fill("We must")
+    page.get_by_role("button", name="Begin with this").click()
+    page.wait_for_function("sent.at(-1).encode === 'We must'")
+    answer()
+    expect(tokens).to_have_count(len(tokenizer.encode("We must")))
+    page.wait_for_function("sent.at(-1).ids")
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.get_by_text("The kernel does not answer.", exact=True).wait_for()  # in four seconds
+    expect(page.get_by_role("button", name="Write", exact=True)).to_be_visible()
+    assert page.evaluate("model.get('written')") == [5, 6]  # those behind the prompt
+    answer()
+    page.locator(".attn-take").first.wait_for()
+    expect(page.get_by_text("The kernel runs the model")).to_be_visible()
     finish(page, errors)
 
 

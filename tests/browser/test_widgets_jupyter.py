@@ -106,7 +106,7 @@ SHOWN = """async (view) => {
   for (let n = 0; n < 2; n++) await frame(); // a table is filled when it is unfolded
   const own = (e) => (e.type === "checkbox" ? e.checked : e.value);
   const set = (e) => e.getAttribute("aria-pressed") ?? own(e);
-  const always = (e) => !e.closest(".attn-own");
+  const always = (e) => !e.closest(".attn-bench .attn-own");
   const found = [...view.querySelectorAll("input, select, [aria-pressed]")].filter(always).map(set);
   const texts = document.createTreeWalker(view, NodeFilter.SHOW_TEXT);
   const seen = { opacityProperty: true, visibilityProperty: true }; // a pointer's label is not

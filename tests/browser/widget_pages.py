@@ -164,7 +164,7 @@ def written(drawing: Locator, part: str) -> list[str]:
     )
 
 
-HARNESS = """async ({ state, binary, attached }) => {
+HARNESS = """async ({ state, binary, attached, onPage }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   for (const name of binary) state[name] = bytes(state[name]);
   const listeners = new Map(), unsaved = new Set(), sent = [];
@@ -201,7 +201,7 @@ HARNESS = """async ({ state, binary, attached }) => {
   const url = URL.createObjectURL(new Blob([state._esm], { type: "text/javascript" }));
   const { default: widget } = await import(url);
   const el = document.createElement("div");
-  el.dataset.attnbookPage = "";
+  if (onPage) el.dataset.attnbookPage = "";
   if (attached) document.body.append(el);
   const cleanup = widget.render({ model, el });
   document.body.append(el); // JupyterLab does so only now
@@ -209,15 +209,17 @@ HARNESS = """async ({ state, binary, attached }) => {
 }"""
 
 
-def render(page: Page, widget: Any, attached: bool = True) -> None:
-    """Draws a widget on an empty page, by a model of its own that keeps to anywidget's contract."""
+def render(page: Page, widget: Any, attached: bool = True, on_page: bool = True) -> None:
+    """Draws a widget by a model of its own that keeps to anywidget's contract, on an empty page of
+    the book or as in a notebook."""
     raw = {name: value for name, value in widget.get_state().items() if name != "layout"}
     binary = [name for name, value in raw.items() if isinstance(value, bytes)]
     state = {
         name: base64.b64encode(value).decode() if name in binary else value
         for name, value in raw.items()
     }
-    page.evaluate(HARNESS, {"state": state, "binary": binary, "attached": attached})
+    given = {"state": state, "binary": binary, "attached": attached, "onPage": on_page}
+    page.evaluate(HARNESS, given)
 
 
 def work(control: Locator, step: str, moves: int = 1) -> list[int]:

@@ -3,10 +3,10 @@ import { exactly } from "./tree.js";
 
 const PATIENCE = 4000, MOST = 40; // ms to wait for a kernel; most answers kept
 
-// `changed` is called when an answer has come, or none came in time.
+// `changed` is called when an answer has come, `missed` if none came in time.
 export class Answers {
-  constructor(onPage, changed) {
-    Object.assign(this, { onPage, changed });
+  constructor(onPage, changed, missed) {
+    Object.assign(this, { onPage, changed, missed });
     this.silent = onPage; // nobody answers
     this.language = undefined; // what answers, once it is there
     this.ids = []; // of the beginning, which precedes each path
@@ -36,7 +36,7 @@ export class Answers {
   ask(path) {
     const key = path.join();
     if (this.waiting.has(key)) return;
-    const missed = () => { this.silent = true; this.changed(); };
+    const missed = () => { this.silent = true; this.missed(); };
     this.waiting.set(key, this.onPage ? 0 : setTimeout(missed, PATIENCE));
     if (this.language) this.compute(path, this.ids);
   }

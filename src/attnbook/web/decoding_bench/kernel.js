@@ -3,20 +3,22 @@ import { inOrder } from "../engine/sampling.js";
 
 export class Kernel {
   stage = "away"; // until the kernel has answered, then ready; failed if it has another model
-  told = undefined; // the names of all tokens, the start token, and how many tokens the model can read
+  told = undefined; // names of all tokens, the start token, how many tokens the model reads, and the prompt's ids
   #number = Math.floor(Math.random() * 2 ** 40); // of the newest question; another view of the widget has others
   #waiting = new Map(); // what to do with answers, by question number
   #asked; // the newest question about ids
+  #changed = () => {};
 
   constructor(model) {
     this.model = model;
     this.hear = this.hear.bind(this);
     model.on("msg:custom", this.hear);
   }
-  // Calls `changed` once the kernel has answered.
+  // Calls `changed` whenever the stage changes.
   watch(changed) {
-    this.#call({ begin: true }).then(({ names, start, room }) => {
-      Object.assign(this, { stage: "ready", told: { names, start, sizes: { room } } });
+    this.#changed = changed;
+    this.#call({ begin: true }).then(({ names, start, room, ids }) => {
+      Object.assign(this, { stage: "ready", told: { names, start, sizes: { room }, ids } });
       changed();
     });
     return () => this.model.off("msg:custom", this.hear);
@@ -25,11 +27,16 @@ export class Kernel {
     const number = ++this.#number;
     return new Promise((done) => {
       this.#waiting.set(number, done);
-      this.model.send({ ...what, number });
+      try {
+        this.model.send({ ...what, number });
+      } catch {
+        // The kernel is gone, so no answer comes.
+      }
     });
   }
   fail() {
     this.stage = "failed";
+    this.#changed();
   }
   hear({ number, ...told } = {}, buffers = []) {
     this.#waiting.get(number)?.({ ...told, buffers });

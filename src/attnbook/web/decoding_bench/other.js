@@ -1,4 +1,4 @@
-// Continues the text of DecodingBench with the model in the page, by a rule that its bars cannot show.
+// Continues the text of DecodingBench with its model, by a rule that its bars cannot show.
 import { beams, draws, RULES } from "./rules.js";
 import { textOf } from "../prompt_bench/prompt.js";
 import { format, share } from "../shared/math.js";

@@ -1,6 +1,6 @@
 // Beyond the stored tree of DecodingBench: the reader can begin a text of their own, once a model is there.
 import { makeLoader } from "../shared/loader.js";
-import { button, h } from "../shared/ui.js";
+import { button, h, write as say } from "../shared/ui.js";
 
 const LETTERS = 500; // of a beginning
 const WORDS = {
@@ -8,12 +8,16 @@ const WORDS = {
   runs: "The model runs in this page: no text ends where nothing is stored.",
 };
 
-// Stands for the loader in a notebook: a kernel has its model.
-const ofKernel = (language) => ({
-  row: "",
-  words: h("p", { className: "attn-note" }, "The kernel runs the model: no text ends where nothing is stored."),
-  draw: () => language.stage, look() {}, offers: false,
-});
+// Stands for the loader in a notebook, whose kernel has its model.
+function ofKernel(language) {
+  const words = h("p", { className: "attn-note", role: "status" });
+  function draw(silent) {
+    say(words, silent ? "The kernel does not answer."
+      : "The kernel runs the model: no text ends where nothing is stored.");
+    return language.stage;
+  }
+  return { row: "", words, draw, look() {}, offers: false };
+}
 
 // `site` is what the site says about the model, null in a notebook. `begin` receives the reader's beginning; `write` is
 // called when the reader lets the model write, or stops it; `other` is a node shown below.
@@ -30,8 +34,9 @@ export function makeOwn({ site, language, begin, write, other }) {
   const own = h("div", {}, text, acts, other);
   const node = h("div", { className: "attn-own" }, loader.row, own, loader.words);
 
-  function draw(writing) {
-    own.hidden = loader.draw() !== "ready";
+  // `silent`: a kernel has not answered.
+  function draw(writing, silent) {
+    own.hidden = loader.draw(silent) !== "ready";
     node.hidden = own.hidden && site === null;
     go.textContent = writing ? "Stop" : "Write";
   }

@@ -41,11 +41,11 @@ class DecodingBench {
     this.view = null; // what is shown of the current place
     this.stored = true; // the text begins as the stored tree does
     this.apart = []; // the path behind a beginning of the reader's own; `written` is the one behind the stored prompt
-    this.chances = new Map(); // of the tokens of the text, by the path that ends in them, as the model says
-    this.room = Infinity; // how many tokens after the beginning the model in the page can read
+    this.shaded = { path: [], chances: [] }; // the path last drawn, and what the model gave to each token of it
+    this.room = Infinity; // how many tokens after the beginning the model can read
     this.names = Object.fromEntries(model.get("tokens").map((name, n) => [this.tree.ids[n], name]));
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
-    this.answers = new Answers(onPage, () => (this.writer.busy ? this.ask.now() : this.say()));
+    this.answers = new Answers(onPage, () => (this.writer.busy ? this.ask.now() : this.say()), () => this.miss());
     this.writer = new Writer(this);
     this.own = this.makeOwn(onPage ? offered() : null);
     this.makeParts();
@@ -106,24 +106,30 @@ class DecodingBench {
         return this.language.fail(new Error("it is another model than the stored one"));
       }
       Object.assign(this.names, told.names);
-      await this.open(this.own.text.value = this.prompt.join(""));
+      await this.open(this.own.text.value = this.prompt.join(""), told.ids);
     }
     this.ask();
   }
-  // Encodes the beginning of a text. A tree is stored only for the widget's own prompt.
-  async open(text) {
-    const found = await this.language.encode(text), { names, start, sizes } = this.language.told;
+  // Encodes the beginning of a text unless its ids are given. A tree is stored only for the widget's own prompt.
+  async open(text, given) {
+    const found = given ?? await this.language.encode(text), { names, start, sizes } = this.language.told;
     const ids = found.length ? found : [start];
     this.prompt = ids.map((id) => names[id]);
     this.prompt.forEach((name, n) => (this.names[-1 - n] = name));
     this.stored = String(this.prompt) === String(this.model.get("prompt"));
     this.room = sizes.room - ids.length;
-    this.chances.clear();
+    this.shaded = { path: [], chances: [] };
     this.answers.begin(this.language, ids);
   }
   async begin(text) {
     await this.open(text);
     this.go([]);
+  }
+  // No answer came in time.
+  miss() {
+    this.writer.halt();
+    this.other?.stop();
+    this.say();
   }
   placeOf(path) {
     return this.answers.at(path) ?? (this.stored ? this.tree.get(path) : undefined);
@@ -174,7 +180,7 @@ class DecodingBench {
     const ids = written.filter(known); // a link's tokens follow the stored beginning, not the reader's own
     put(this.model, {
       temperature: Math.max(0, t), top_k: Math.max(0, Math.trunc(k)), top_p: within(p, 0.01, 1), min_p: within(m, 0, 1),
-      seed: within(Math.trunc(s), 0, 1e6), written: ids.slice(0, this.sizes.room),
+      seed: within(Math.trunc(s), 0, 1e6), ...(this.stored ? { written: ids.slice(0, this.sizes.room) } : {}),
     });
   }
 
@@ -193,7 +199,7 @@ class DecodingBench {
     this.panel.replaceChildren(...(this.view ? [] : this.panelLines()));
     if (this.view && writer.busy) this.inParts();
     else this.drawParts();
-    this.own.draw(writer.busy);
+    this.own.draw(writer.busy, this.answers.silent);
     this.other?.draw();
     // Last, since it forces a layout; and once more after the writer has stopped, as the text's end then changes.
     if (writer.busy || this.wrote) this.text.node.scrollTop = this.text.node.scrollHeight;
@@ -212,22 +218,28 @@ class DecodingBench {
     const { path, prompt, names } = this, ids = [...prompt.map((_, n) => -1 - n), ...path];
     for (const id of path) names[id] ??= `⟨${id}⟩`;
     const pieces = ids.map((id) => (this.nameOf(id).startsWith("\\x") ? "" : this.nameOf(id)));
-    const chances = path.map((_, n) => this.chanceOf(n)), rare = chances.map((p) => p < RARE);
+    const chances = this.chancesOf(path), rare = chances.map((p) => p < RARE);
     const shades = [...prompt.slice(1).map(() => 0), ...rare.map((is) => (is ? Infinity : 0))];
     this.text.draw({ ids, pieces, prompt: prompt.length }, names, ids.length, shades);
     const known = chances.filter((p) => p !== undefined).length;
+    const those = known < path.length ? "whose chance is known" : "after the beginning";
     write(this.rare, "Rare tokens are shaded (the model gave each less than 1 in 1,000)"
-      + (known ? `: ${rare.filter(Boolean).length} of the ${known} after the beginning.` : "."));
+      + (known ? `: ${rare.filter(Boolean).length} of the ${known} ${those}.` : "."));
     for (const node of [this.back, this.anew]) disable(node, !path.length);
   }
-  // What the model gave to token n of the path; undefined if that was never asked.
-  chanceOf(n) {
-    const { chances, path } = this, key = path.slice(0, n + 1).join();
-    if (!chances.has(key)) {
-      const place = this.placeOf(path.slice(0, n)), p = place && chance(place, this.sizes, path[n]);
-      if (p !== undefined) chances.set(key, p);
-    }
-    return chances.get(key);
+  // What the model gave to each token of a path, undefined where it was not asked; what the path last drawn had in
+  // common with this one is kept.
+  chancesOf(path) {
+    const old = this.shaded;
+    let same = 0;
+    while (same < path.length && old.path[same] === path[same]) same++;
+    const ask = (id, n) => {
+      const place = this.placeOf(path.slice(0, n));
+      return place && chance(place, this.sizes, id);
+    };
+    const chances = path.map((id, n) => (n < same ? old.chances[n] : undefined) ?? ask(id, n));
+    this.shaded = { path, chances };
+    return chances;
   }
   // Draws what is shown of the place. While the model writes, the box never shrinks, so what is below rarely moves.
   drawParts(parts = this.parts) {

@@ -248,7 +248,7 @@ class DecodingBench(Widget):
         match content:
             case {"number": int(number), "begin": True}:
                 told = {"names": self._names([*range(size)]), "start": self._model.vocab.bos}
-                self.send({"number": number, **told, "room": room})
+                self.send({"number": number, **told, "room": room, "ids": self._ids})
             case {"number": int(number), "encode": str(text)} if len(text) <= MOST_LETTERS:
                 self.send({"number": number, "ids": self._tokenizer.encode(text)[:room]})
             case {"number": int(number), "ids": list(ids)} if 0 < len(ids) <= room:
