@@ -587,7 +587,8 @@ def test_a_bench_asks_its_kernel(browser: Browser, attached: bool) -> None:
     best = bench._logp([5, 6]).topk(1)
     shown = page.locator(".attn-take b").first.text_content()
     assert float(shown or "") == pytest.approx(best.values.exp().item(), abs=0.0006)
-    assert (page.locator(".attn-readout b").first.text_content() or "").isdecimal()  # not "about"
+    page.get_by_role("button", name="top-k 50").click()
+    expect(page.locator(".attn-readout b").first).to_have_text("50")  # and is not about
     own.fill("We must")
     page.get_by_role("button", name="Begin with this").click()
     page.wait_for_function("sent.at(-1).encode === 'We must'")
