@@ -15,6 +15,7 @@ tuned to instructions, gets the bare text; it may have read the speeches.
     distinct  distinct pairs of neighbours among all pairs of the 20 texts (Li et al. 2016)
     self_bleu BLEU of a text with the other 19 as references, from 0 to 1 (Zhu et al. 2018)
     ended     share of texts that the model ended
+    empty     share of texts that it ended at once; they count in bits, tail and ended alone
 
 `value` is the setting of the method; `penalty` goes with temperature 0, all others with 1.
 """
@@ -153,8 +154,8 @@ def run(method: str, value: float, seed: int) -> Iterator[dict[str, Any]]:
     """One run."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    texts, logp, ended = written(method, value, seed)
-    texts = [text for text in texts if text]
+    drawn, logp, ended = written(method, value, seed)
+    texts = [text for text in drawn if text]
     flat = [x for row in logp for x in row]
     fours = [runs_of(4, text) for text in texts]
     pairs = [pair for text in texts for pair in runs_of(2, text)]
@@ -166,11 +167,12 @@ def run(method: str, value: float, seed: int) -> Iterator[dict[str, Any]]:
         "distinct": len({*pairs}) / len(pairs),
         "self_bleu": self_bleu(texts),
         "ended": sum(ended) / len(ended),
+        "empty": 1 - len(texts) / len(drawn),
     }
     yield {name: round(number, 4) for name, number in found.items()}
 
 
-SEEDS = 2
+SEEDS = 5
 METHODS = (
     ("human", 0.0),
     ("greedy", 0.0),
