@@ -185,6 +185,8 @@ def test_a_text_never_ends_where_nothing_is_stored(
     clear = (p.log() - log(1e-3)).abs() > 0.1  # else 8 bits may decide
     assert clear.sum() > 30 and torch.tensor(shaded[len(prompt) :])[clear].equal((p < 1e-3)[clear])
     assert 0 < sum(shaded) < len(written)
+    described = "(all) => all.map((each) => each.getAttribute('aria-description') === 'rare')"
+    assert view.locator(".attn-text .attn-tok:not(.attn-next)").evaluate_all(described) == shaded
     expect(view.get_by_text("Rare tokens are shaded")).to_contain_text(
         f": {sum(shaded)} of the {len(written)} after the beginning"
     )
@@ -246,7 +248,10 @@ def test_other_rules_write_behind_the_text(
     expect(out).to_be_hidden()
 
 
-def test_a_rule_waits_until_the_place_above_is_known(open_page: Callable[..., Page]) -> None:
+@pytest.mark.parametrize("writing", [False, True])
+def test_a_rule_waits_until_the_place_above_is_known(
+    open_page: Callable[..., Page], writing: bool
+) -> None:
     """Both ask the one model, which answers the newest question only."""
     page = open_page()
     view = widget(page, 0)
@@ -255,7 +260,12 @@ def test_a_rule_waits_until_the_place_above_is_known(open_page: Callable[..., Pa
     page.evaluate(HELD)
     go = view.get_by_role("button", name="Write by this rule")
     expect(go).to_be_enabled()
-    view.locator(".attn-take").nth(1).click()
+    if writing:
+        view.get_by_role("button", name="Write", exact=True).click()
+        expect(go).to_be_disabled()
+        view.get_by_role("button", name="Stop", exact=True).click()
+    else:
+        view.locator(".attn-take").nth(1).click()
     expect(view.get_by_text("Asking the model …", exact=True)).to_be_visible()
     expect(go).to_be_disabled()
     page.evaluate("release()")

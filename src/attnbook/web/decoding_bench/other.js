@@ -40,7 +40,8 @@ export class Other {
   // Called after the text above was drawn.
   draw() {
     const { bench } = this, text = [...bench.answers.ids, ...bench.path].join();
-    disable(this.go, bench.over || !bench.view); // pressing it while the model answers above would drop that answer
+    // The model answers one question at a time: pressed now, the rule would drop the answer that is awaited above.
+    disable(this.go, bench.over || !bench.view || bench.writer.busy);
     if (this.of === text) return;
     this.of = text;
     this.stop();

@@ -52,7 +52,9 @@ export function makeText(choose) {
       if (button.pressed !== pressed) button.setAttribute("aria-pressed", (button.pressed = pressed));
       if (button.gone !== n < start) button.classList.toggle("attn-gone", (button.gone = n < start));
       const level = Math.min(1, (bits?.[n - 1] ?? 0) / MOST_BITS);
-      if (button.level !== level) button.style.setProperty("--level", (button.level = level));
+      if (button.level === level) return;
+      button.style.setProperty("--level", (button.level = level));
+      button.setAttribute("aria-description", level < 1 ? "" : "rare");
     });
     next.setAttribute("aria-label", "The next token");
     if (!buttons.some((button) => button.tabIndex === 0)) next.tabIndex = 0;
