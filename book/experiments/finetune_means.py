@@ -3,14 +3,14 @@
 `make experiments NAME=finetune_means` makes the runs that `finetune.py` lacks. There "full" is read
 from [CLS] through the pooler, and "mean4" from means of frozen states: two things differ. Here all
 of MiniLM is trained as in "full", and a linear map reads the mean of all states of the last block,
-as frozen "mean" does there: from 100 labels, where freezing and tuning come level.
+as frozen "mean" does there, from the same labels.
 """
 
 from collections.abc import Iterator
 from random import Random
 
 import torch
-from finetune import EPOCHS, JUDGED, LABELS, RATES, accuracy, batch, minilm, taught, tokens
+from finetune import ALL, EPOCHS, JUDGED, LABELS, RATES, accuracy, batch, minilm, taught, tokens
 from torch import Tensor
 
 from attnbook.learn.tables import Experiment
@@ -41,7 +41,9 @@ def run(labels: int, seed: int) -> Iterator[dict]:
     yield {split: round(accuracy(model, batch, split), 4) for split in JUDGED}
 
 
-SETTINGS = [{"labels": LABELS[0], "seed": seed} for seed in range(3)]
+SETTINGS = [
+    {"labels": n, "seed": seed} for n in (*LABELS, ALL) for seed in range(1 if n == ALL else 3)
+]
 EXPERIMENT = Experiment("finetune_means", SETTINGS, run, JUDGED, f"{RATE}, as full")
 
 if __name__ == "__main__":
