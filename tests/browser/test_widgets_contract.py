@@ -428,6 +428,28 @@ def test_tokenizers_keep_the_contract(browser: Browser, attached: bool) -> None:
     finish(page, errors)
 
 
+@pytest.mark.parametrize("which", ["bench", "playground"])
+def test_a_fold_stays_open_where_a_drawing_comes_before_its_event(
+    browser: Browser, which: str
+) -> None:
+    page = browser.new_page()
+    widget = TokenizerBench("the cat") if which == "bench" else Playground("We must")
+    errors = start(page, widget, attached=True)
+    folds = page.locator("details.attn-fold")
+    trait = "step" if which == "bench" else "top_k"
+    folds.first.evaluate(
+        """(fold, trait) => new Promise((done) => {
+          requestAnimationFrame(() => (fold.open = true));
+          model.fromKernel(trait, 3); // drawn in the same frame, after it
+          fold.addEventListener("toggle", () => setTimeout(done));
+        })""",
+        trait,
+    )
+    settle(page, 2)
+    assert folds.first.evaluate("fold => fold.open") and page.evaluate("model.get('unfolded')")
+    finish(page, errors)
+
+
 @pytest.mark.parametrize("attached", [True, False])
 def test_translator_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()

@@ -17,17 +17,14 @@ export function makeFolds(bodies, read, change) {
       const open = NAMES.filter((each) => folds[each].open);
       if (String(open) !== String(read())) change(open);
     };
-    const onclick = (event) => { // `ontoggle` comes later: a drawing in between would fold it again
-      const open = read();
-      event.preventDefault();
-      change(NAMES.filter((each) => open.includes(each) !== (each === name)));
-    };
-    return h("details", { className: "attn-fold", ontoggle }, h("summary", { onclick }, FOLDS[name]), ...bodies[name]);
+    return h("details", { className: "attn-fold", ontoggle }, h("summary", {}, FOLDS[name]), ...bodies[name]);
   };
   const folds = Object.fromEntries(NAMES.map((name) => [name, fold(name)]));
-  function draw(open) {
-    for (const name of NAMES) folds[name].open = open.includes(name);
+  // Not at each drawing: the reader's toggle is told a task later, and a drawing in between would fold it again.
+  function draw() {
+    for (const name of NAMES) folds[name].open = read().includes(name);
   }
+  draw();
   return { nodes: Object.values(folds), draw };
 }
 

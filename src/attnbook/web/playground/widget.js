@@ -202,7 +202,6 @@ class Playground {
     const view = reader.outlook(at, this.settings(), model.get("seed"));
     const bits = reader.live && unfolded.includes("places") ? surprises(row) : null;
     this.drawControls();
-    this.folds.draw(unfolded);
     const start = reader.live ? row.places[at - 1].start : row.start;
     this.tokens.draw(row, names, at, bits?.map((each) => each.bits), start);
     this.drawNotes(row, at, here, start);
@@ -251,8 +250,12 @@ function render({ model, el }) {
     playground.wait();
     dismiss = summon({ model, root, status, name, ready: (engine, told) => playground.ready(engine, told) });
   }
-  const drawn = Object.fromEntries([...NUMBERS, "unfolded"].map((name) => [name, ask]));
-  const changes = { text: wonder, written: wonder, ...drawn, checkpoint: call };
+  const drawn = Object.fromEntries(NUMBERS.map((name) => [name, ask]));
+  function unfold() {
+    playground.folds.draw();
+    ask();
+  }
+  const changes = { text: wonder, written: wonder, ...drawn, unfolded: unfold, checkpoint: call };
   const stop = live({ model, el, root, state, ask, changes, themed: ask });
   call();
   return () => {

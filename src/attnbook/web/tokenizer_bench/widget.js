@@ -29,6 +29,7 @@ class Bench {
     this.fold = h("details", { className: "attn-fold", ontoggle: () => {
       if (this.fold.open !== model.get("unfolded")) put(model, { unfolded: this.fold.open });
     } }, h("summary", {}, "The same in Python"), this.code);
+    this.unfold();
     this.state = stateControls(el, model.get("name"), () => this.read(), (state) => this.restore(state));
     this.root = this.layOut(model.get("title"));
     this.draw = onceAFrame(() => this.show());
@@ -47,6 +48,10 @@ class Bench {
     const { value } = this.text, text = value.toWellFormed?.() ?? value;
     put(this.model, { text: cutAt(text, MOST), word: 0, step: 0 });
     this.left = Math.max(0, text.length - MOST);
+  }
+  // Not in `show`: the reader's toggle is told a task later, and an answer in between would fold it again.
+  unfold() {
+    this.fold.open = this.model.get("unfolded");
   }
   // Asks the worker about the open view, once for all traits that change together. A question overtaken by a newer one
   // gets no answer.
@@ -106,7 +111,6 @@ class Bench {
     if (view === "learn" && told.learn) this.learn.draw(told.learn, model.get("apart"));
     if (view === "cut" && told.cut && this.ready) this.cut.draw(told.cut, model.get("word"), model.get("step"));
     this.cut.node.hidden = !(told.cut && this.ready);
-    this.fold.open = model.get("unfolded");
     const code = CODE[view].map((name) => model.get("code")[name]).join("\n\n\n");
     if (this.code.textContent !== code) this.code.firstChild.textContent = code;
   }
@@ -123,9 +127,9 @@ function render({ model, el }) {
     bench.ask();
   };
   const asks = ["text", "view", "apart", "merges", "word"].map((name) => [name, ask]);
-  const draws = ["step", "unfolded"].map((name) => [name, draw]);
   bench.ask();
-  return live({ model, el, root, state, ask: draw, changes: Object.fromEntries([...asks, ...draws]), leave: () => {
+  const changes = { ...Object.fromEntries(asks), step: draw, unfolded: () => bench.unfold() };
+  return live({ model, el, root, state, ask: draw, changes, leave: () => {
     bench.stopped = true;
     dismiss();
     engine.stop();
