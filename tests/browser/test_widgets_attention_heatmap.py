@@ -378,7 +378,7 @@ def test_an_ordered_axis_is_a_slider_that_plays(
     slider = grows.get_by_role("slider", name="training step", exact=True)
     assert slider.get_attribute("aria-valuetext") == "100"
     assert text(grows, "readout") == "German word written vierzig"  # it opens on a row
-    assert text(grows, "text").startswith("English word read, by share: two hundred")
+    assert text(grows, "text").startswith("English word read, shaded by share: two hundred")
     assert row_titles(grows) == shares(2, 4)
     slider.focus()
     for key, step, name in (("ArrowRight", 3, "600"), ("Home", 0, "0"), ("ArrowUp", 1, "30")):
@@ -429,8 +429,8 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
         hover(schemes, 2, 3, canvas)
         assert text(schemes, "readout") == says(2, 3, 0, 2)
     page.mouse.move(2, 2)
-    schemes.get_by_role("combobox", name="positions, left").select_option("waves")
-    schemes.get_by_role("combobox", name="positions, right").select_option("none")
+    schemes.get_by_role("combobox", name="first positions").select_option("waves")
+    schemes.get_by_role("combobox", name="second positions").select_option("none")
     focus(schemes)
     press(page, "ArrowDown", "ArrowRight", "ArrowRight")  # the first starts it
     assert text(schemes, "readout") == says(0, 2, 1, 0)

@@ -205,7 +205,7 @@ def test_temperature_keeps_the_contract(browser: Browser, attached: bool) -> Non
 def test_explorer_keeps_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
     errors = start(page, PositionExplorer(14, 19, position=3, pair=2, name="kept"), attached)
-    for slider, state in (("position i", [4, 2]), ("pair m", [4, 3])):
+    for slider, state in (("position i", [4, 2]), ("hand m", [4, 3])):
         page.get_by_role("slider", name=slider).focus()
         page.keyboard.press("ArrowRight")
         assert page.evaluate("[model.get('position'), model.get('pair'), unsaved.size]") == [

@@ -78,7 +78,7 @@ def says(**given: Any) -> list[str]:
     speed = f"at most {scaled(sizes['batch'] / most, COUNTS)} tokens a second"
     return [
         f"{scaled(cost.operations, COUNTS)} operations",
-        f"Bound by {bound}, {scaled(most / least, COUNTS)} to 1: {speed}",
+        f"Bound by {bound}, which takes {scaled(most / least, COUNTS)} times as long: {speed}",
         *(scaled(x, STORE) for x in (cost.parameters, cost.cache, cost.scores)),
         *(timed(x) for x in (computing, reading)),
     ]

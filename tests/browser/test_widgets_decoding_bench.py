@@ -226,7 +226,7 @@ def test_keys_and_what_is_heard(open_page: Callable[..., Page]) -> None:
     bar(view, [], Wanted([]).order[0]).focus()
     page.keyboard.press("Space")
     shows(view, Wanted([Wanted([]).order[0]], 1))
-    expect(heard).to_contain_text("Left: ")
+    expect(heard).to_contain_text("Kept: ")
     view.get_by_role("button", name="The next token").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")  # the place of the one that was taken

@@ -55,17 +55,17 @@ def test_explorer_by_keyboard(open_page: Callable[..., Page], where: dict[str, A
     page = open_page(**where)
     explorer = widget(page, EXPLORER)
     assert readouts(explorer) == says(40, 8)
-    assert "62.8 positions" in readouts(explorer)[0]
+    assert "62.8 positions" in readouts(explorer)[1]
     slider(explorer, "position i").focus()
     page.keyboard.press("ArrowRight")
     assert readouts(explorer) == says(41, 8)
     page.keyboard.press("End")
     assert readouts(explorer) == says(127, 8)
-    slider(explorer, "pair m").focus()
+    slider(explorer, "hand m").focus()
     page.keyboard.press("End")
     assert readouts(explorer) == says(127, 31)
-    assert "47,117 positions" in readouts(explorer)[0]
-    spoken = slider(explorer, "pair m").get_attribute("aria-valuetext")
+    assert "47,117 positions" in readouts(explorer)[1]
+    spoken = slider(explorer, "hand m").get_attribute("aria-valuetext")
     assert spoken == "31, wavelength 47,117 positions"
     page.keyboard.press("Home")
     slider(explorer, "base").focus()
@@ -76,7 +76,7 @@ def test_explorer_by_keyboard(open_page: Callable[..., Page], where: dict[str, A
     explorer.get_by_role("button", name="Reset").click()
     assert readouts(explorer) == says(40, 8)
     assert readouts(widget(page, SMALL)) == says(0, 0, 100, 9, 6)
-    slider(widget(page, LARGEST), "pair m").focus()
+    slider(widget(page, LARGEST), "hand m").focus()
     page.keyboard.press("End")
     assert readouts(widget(page, LARGEST)) == says(0, 255, n=512, d_model=512)
 
@@ -99,15 +99,15 @@ def test_explorer_by_pointer(open_page: Callable[..., Page], where: dict[str, An
     drag_along(page, cell(5, 3), beyond)
     settle(page)
     assert int(explorer.locator(".attn-value").first.text_content() or -1) <= 5
-    box = box_of(explorer.locator(".attn-graph").first)
+    box = box_of(explorer.locator(".attn-graph").nth(1))
     page.mouse.click(box["x"] + 77.5 / 128 * box["width"], box["y"] + 20)
-    assert readouts(explorer)[1] == says(77, 0)[1]
+    assert readouts(explorer)[0] == says(77, 0)[0]
 
 
 def points(widget: Locator, look: str) -> np.ndarray:
     """[point, (x, y)] of a curve, 0..1 from the lower left corner."""
     settle(widget.page)
-    text = widget.locator(f"polyline.attn-{look}").last.get_attribute("points") or ""
+    text = widget.locator(f"polyline.attn-{look}").first.get_attribute("points") or ""
     x, y = np.array([point.split(",") for point in text.split()], dtype=float).T / 100
     return np.stack([x, 1 - y], axis=-1)
 
@@ -116,7 +116,7 @@ def test_explorer_slides_along_one_curve(open_page: Callable[..., Page]) -> None
     page = open_page()
     explorer = widget(page, EXPLORER)
     p = vectors(128, 64, 1e4)
-    whole = explorer.locator(".attn-graph").nth(1).locator(".attn-faint")
+    whole = explorer.locator(".attn-graph").first.locator(".attn-faint")
     assert whole.count() == 1
     every = points(explorer, "faint")
     assert len(every) == 255
@@ -159,7 +159,7 @@ def hands(explorer: Locator) -> list[str]:
 def hands_say(position: int, pairs: list[int] = HANDS, d_model: int = 64) -> list[str]:
     p = vectors(position + 1, d_model, 1e4)[position].reshape(-1, 2)
     both = [[format_number(x, 2).replace("-", "−") for x in p[m]] for m in pairs]
-    return [f"pair {m}{sine}\n{cosine}" for m, (sine, cosine) in zip(pairs, both, strict=True)]
+    return [f"hand {m}{sine}\n{cosine}" for m, (sine, cosine) in zip(pairs, both, strict=True)]
 
 
 @everywhere
@@ -181,7 +181,7 @@ def test_explorer_turns_its_hands(open_page: Callable[..., Page], where: dict[st
     explorer.locator(".attn-positions-clock").nth(5).click()
     assert readouts(explorer) == says(41, 22)
     chosen = explorer.locator(".attn-positions-mine")
-    assert (chosen.text_content() or "").startswith("pair 22")
+    assert (chosen.text_content() or "").startswith("hand 22")
     small = widget(page, SMALL)
     assert len(hands(small)) == 3
     assert small.get_by_text("in binary").text_content() == "Position 0 in binary: 0000"
@@ -233,7 +233,7 @@ def test_a_finger_moves_the_place_and_scrolls(open_page: Callable[..., Page]) ->
     x, y = box["x"] + 30, box["y"] + 20
     touch(page, [(x + 10 * step, y) for step in range(9)])
     i = int((110 / box["width"]) * 128)
-    assert readouts(explorer)[1].startswith(f"p{i} · p{i}")
+    assert readouts(explorer)[0].startswith(f"p{i} · p{i}")
     top = page.evaluate("scrollY")
     touch(page, [(x, y + 60 - 12 * step) for step in range(9)])
     page.wait_for_function("(top) => scrollY > top + 20", arg=top)
@@ -260,7 +260,7 @@ def test_a_link_and_reset_end_the_play(open_page: Callable[..., Page]) -> None:
 def test_a_link_restores_the_state(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)
     explorer = widget(page, EXPLORER)
-    slider(explorer, "pair m").focus()
+    slider(explorer, "hand m").focus()
     page.keyboard.press("End")
     slider(explorer, "base").focus()
     page.keyboard.press("Home")
@@ -297,7 +297,7 @@ def test_a_frame_draws_once(open_page: Callable[..., Page]) -> None:
       node.value = Number(node.max) * n / 42;
       node.dispatchEvent(new Event("input"));
     }"""
-    for name in ("position i", "pair m", "base"):
+    for name in ("position i", "hand m", "base"):
         control = slider(widget(page, EXPLORER), name)
         once, thrice = work(control, step), work(control, step, moves=3)
         assert 0 < max(once) < 50, name  # and not each of the map's thousands of cells

@@ -137,7 +137,7 @@ def test_a_folded_vocabulary_counts_all_words(open_page: Callable[..., Page]) ->
         assert f"most likely {given.labels[best]} {format_number(p[best])}" in readout(view)
         assert bars(view)[0] == format_number(p[best])
     expect(view.get_by_text("3,994 others")).to_be_visible()
-    assert f"if all {MANY:,} are equal" in (view.locator(".attn-caption").text_content() or "")
+    assert f"if all {MANY:,} have the same" in (view.locator(".attn-caption").text_content() or "")
 
 
 @everywhere
@@ -193,9 +193,10 @@ def test_words_and_range_are_the_chapters(
     page = open_page(**where)
     loud = widget(page, LOUD)
     head = " ".join((loud.locator(".attn-head").text_content() or "").split())
-    assert head == "keyscoreweight ( at divisor 1)"
+    assert head == "keyscoreweight (mark : at divisor 1)"
     caption = loud.locator(".attn-caption").text_content() or ""
-    assert caption.startswith("Entropy by divisor: 0 bits if one has it all, 1.58 (dashed)")
+    told = "Entropy by divisor: 0 bits if a single one has all the weight, 1.58 (dashed)"
+    assert caption.startswith(told)
     assert loud.locator(".attn-ticks span").all_text_contents()[-3:] == ["10", "20", "50"]
     assert loud.get_by_role("button", name="Greedy").count() == 0
     assert loud.get_by_role("combobox", name="d_k").input_value() == "64"

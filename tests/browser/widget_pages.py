@@ -275,8 +275,8 @@ def explorer_says(position: int, pair: int, base: float, max_len: int, d_model: 
         if j >= 0:
             parts.append(f"{step} away {format_number(p[position] @ p[j], 2)}")
     return [
-        f"Wavelength {long} positions · at position {position}: sine {s}, cosine {c}",
         " · ".join(parts),
+        f"Wavelength {long} positions · at position {position}: sine {s}, cosine {c}",
     ]
 
 

@@ -104,7 +104,7 @@ def _body(made: Made) -> Part:
         "weights": "weight",
         "values": "value",
     }
-    out = _strip("out", made.out, "value", _spread(made))
+    out = _strip("out", made.out, "state", _spread(made))
     rows = [
         row(small(f"x of “{made.asks}”", "x"), _strip("x", made.own, "state", made.x)),
         space(4),
@@ -180,8 +180,8 @@ def _weighing(made: Made) -> list[Step]:
     first = _times(weights[two], made.v[two, 0]) + " + …" * (len(weights) > 2)
     return [
         Step(
-            f"Scores are divided by √{len(made.q)}, the [root](scaled) of the query's size: so they"
-            " do not grow with it.",
+            f"Divided by √{len(made.q)}, the root of the query's size, they are"
+            " [scaled scores](scaled): these do not grow with that size.",
             "scaled",
         ),
         Step(

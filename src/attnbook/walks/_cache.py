@@ -140,8 +140,9 @@ def _growth(kept: Kept) -> list[Step]:
     steps = [
         Step(
             f"“{kept.names[0]}” goes through the decoder. Each head of each block makes a key and a"
-            " value. We see those of one head: its [key](k.0) and its [value](v.0). All together"
-            f" are {n_blocks} blocks × 2 × {numbers}, [{first:,} bytes](bytes.0). They are kept.",
+            " value. We see those of one head: its [key](k.0) and its [value](v.0). All heads of"
+            f" all blocks: {n_blocks} blocks × 2 × {numbers}, [{first:,} bytes](bytes.0). They are"
+            " kept.",
             "t.0 k.0 v.0 bytes.0",
         )
     ]

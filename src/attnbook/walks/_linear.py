@@ -50,8 +50,8 @@ def linear_state(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], **option
     made = _made(q, k, v, names)
     return Drawing(
         column(
-            frame(_with_state(made), "keys, values and a state"),
-            frame(_with_pairs(made), "a product for each pair", name="square"),
+            frame(_with_state(made), "with a state"),
+            frame(_with_pairs(made), "with a product for each pair", name="square"),
             gap=10,
         ),
         arrow("q", "out", drawn=False),
@@ -112,7 +112,7 @@ def _with_state(made: Made) -> Part:
     ]
     heads = [None, small("φ(k)", "k"), small("value", "v"), small("S and z", "state")]
     output = [
-        small("φ(q)", "q"),
+        small(f"φ(q) of {made.names[-1]}", "q"),
         _strip("q", fq[-1], "query", fq),
         small("output", "out"),
         _strip("out", made.quick, "value", v),

@@ -118,13 +118,14 @@ def _body(tiles: Sequence[Tile], scores: Tensor, whole: Tensor) -> Part:
 
 
 def _first_tile(tile: Tile, n: int) -> list[Step]:
-    scores, most = tile.scores, brief(tile.most, 1)
-    powers = " + ".join(f"e^({brief(x, 1)} − {most})" for x in scores)
+    scores, most = [brief(x, 1) for x in tile.scores], brief(tile.most, 1)
+    powers = " + ".join(f"e^({x} − {most})" for x in scores)
+    listed = f"{', '.join(scores[:-1])} and {scores[-1]}"
     return [
         Step(
             f"One query meets {n} keys. A softmax needs the largest [score](s) and a sum over all."
             f" But only {len(scores)} keys are read at a time, a tile; their scores:"
-            f" [{brief(scores[0], 1)}](s.0) …",
+            f" [{listed}](s.0).",
             "t.0 s.0",
         ),
         Step(

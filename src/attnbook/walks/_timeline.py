@@ -75,8 +75,8 @@ def timeline(
         *_links(way),
         alt=f"One way from top to bottom: the words {source} and a vector of each; the tokens"
         f" {' '.join(way.said)}; the vectors of {way.asks}; self-attention, with later tokens"
-        " crossed out; cross-attention to the words; the feed-forward network; the state after each"
-        " block; the scores and bars of the likeliest words.",
+        " crossed out; cross-attention to the words; the feed-forward network; the vector after"
+        " each block; the scores and bars of the likeliest words.",
         steps=[
             *_entering(way),
             *_own_attention(way),
@@ -106,7 +106,7 @@ def _body(way: Way) -> Part:
             space(10),
             [f"“{way.asks}”", strip("token", way.token, shown=SHOWN)],
             [f"+ place {way.spot.place}", strip("position", way.state - way.token, shown=SHOWN)],
-            ["state", strip("state", way.state, shown=SHOWN)],
+            ["x", strip("state", way.state, shown=SHOWN)],
             *(
                 [[f"after block {layer}", strip("before", way.depth[layer], shown=SHOWN)]]
                 if layer
@@ -117,7 +117,7 @@ def _body(way: Way) -> Part:
             space(10),
             *_attention_rows(way.cross, way.spot.head),
             space(10),
-            ["hidden", strip("hidden", way.hidden, "", SHOWN)],
+            ["feed-forward", strip("hidden", way.hidden, "", SHOWN)],
             ["update", strip("fed", way.fed, shown=SHOWN)],
             ["sum", strip("after", way.depth[layer + 1], shown=SHOWN)],
             space(10),
@@ -224,8 +224,8 @@ def _entering(way: Way) -> list[Step]:
     steps = [
         Step(
             f"The encoder has read [{len(way.words)} words](source) and made a [vector](memory) of"
-            f" each. {TOWER} of its {way.config.d_model} numbers are shown: the larger, the"
-            " stronger the colour.",
+            f" each. {TOWER} of its {way.config.d_model} numbers are shown: the larger a number,"
+            " the stronger its colour. The palest are the most negative.",
             "source memory",
         ),
         Step(
@@ -258,7 +258,7 @@ def _own_attention(way: Way) -> list[Step]:
     return [
         Step(
             f"Self-attention in block {way.spot.layer + 1}, head {way.spot.head + 1}: a norm and a"
-            " matrix make a [query](own-query) of the state; each German token has a"
+            " matrix make a [query](own-query) of x; each German token has a"
             " [key](own-keys).",
             "own-query own-words own-keys",
         ),
@@ -276,10 +276,10 @@ def _own_attention(way: Way) -> list[Step]:
         ),
         Step(
             f"The answers of all {way.config.n_heads} heads, side by side, times a fourth matrix"
-            " are an [update](own-out) of the state.",
+            " are an [update](own-out) of x.",
             "own-out",
         ),
-        Step(f"The update and the [state]({way.start}) are added: the [sum](own-sum).", "own-sum"),
+        Step(f"The update and [x]({way.start}) are added: the [sum](own-sum).", "own-sum"),
     ]
 
 
@@ -322,10 +322,10 @@ def _leaving(way: Way, n_tokens: int) -> list[Step]:
             "hidden fed after",
         ),
         Step(
-            f"The [states](depth) after each of the {way.config.n_layers} blocks, and the word that"
+            f"The [vector](depth) after each of the {way.config.n_layers} blocks, and the word that"
             " the decoder would write if it stopped there.",
             "depth",
-            ask="Does the state know the next word after one block already?",
+            ask="Does the vector know the next word after one block already?",
         ),
         Step(
             "A [last norm](last). Its product with each word's [row](rows) of the output matrix is"

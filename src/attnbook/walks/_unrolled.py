@@ -187,7 +187,7 @@ def _reading(passed: Passed) -> list[Step]:
         Step(
             f"A sentence of {n} [words](word1). The encoder reads it into one [state](h0) of"
             f" {d_model} numbers. {SHOWN} are shown: the larger, the deeper the colour. All"
-            " begin as 0, half way between −1 and 1.",
+            " begin as 0. They stay between −1 and 1, as the proposals do.",
             [*(f"word{t}" for t in range(1, n + 1)), "h0"],
         )
     ]

@@ -73,7 +73,7 @@ def masked_word(
         _body(way),
         *_links(way),
         alt=f"One way from top to bottom: the tokens {' '.join(way.said)}, the vectors of [MASK],"
-        " attention in one head, all heads, the feed-forward network, the layers, and bars of the"
+        " attention in one head, all heads, the feed-forward network, the blocks, and bars of the"
         " likeliest words.",
         steps=[
             *_entering(way),
@@ -140,7 +140,7 @@ def _beginning(way: Way) -> list[Any]:
         rows.append(["= sum", strip("sum", way.sum)])
     rows.append(["state", strip("state", way.states[0])])
     if layer:
-        rows.append([f"after layer {layer}", strip("before", way.states[layer])])
+        rows.append([f"after block {layer}", strip("before", way.states[layer])])
     return rows
 
 
@@ -176,7 +176,7 @@ def _all_heads(way: Way) -> Part:
 def _layers(way: Way) -> Part:
     """The state after each layer, and the word that it would predict."""
     rows = [
-        [f"layer {n}", cells(x[:4], "state", name="layers", digits=1), f"“{word}”"]
+        [f"block {n}", cells(x[:4], "state", name="layers", digits=1), f"“{word}”"]
         for n, (x, word) in enumerate(zip(way.states[1:], way.early, strict=True), 1)
     ]
     return grid(rows, align="rl", gap=(10, 5))
@@ -207,8 +207,8 @@ def _entering(way: Way) -> list[Step]:
     kinds, layer = [*way.vectors], way.spot.layer
     steps = [
         Step(
-            f"[{len(way.said) - 1} tokens](words) and a [mask](mask). The model reads the number of"
-            " each, its [id](ids).",
+            f"{len(way.said)} [tokens](words), one of them a [mask](mask). The model reads the"
+            " number of each, its [id](ids).",
             "words mask ids",
         ),
         Step(
@@ -223,7 +223,7 @@ def _entering(way: Way) -> list[Step]:
         else Step("Their [sum](sum), normalised, is its [state](state) for now.", "sum state"),
     ]
     if layer:
-        steps.append(Step(f"After layer {layer}, the state is [this](before).", "before"))
+        steps.append(Step(f"After block {layer}, the state is [this](before).", "before"))
     return steps
 
 
@@ -236,7 +236,7 @@ def _attending(way: Way) -> list[Step]:
     best = int(weights.argmax())
     return [
         Step(
-            f"In head {head + 1} of layer {layer + 1}, {learnt} the [state]({way.asks}) into a"
+            f"In head {head + 1} of block {layer + 1}, {learnt} the [state]({way.asks}) into a"
             f" [query](query) of {d} numbers.",
             "query",
         ),
@@ -277,11 +277,11 @@ def _through_the_layers(way: Way) -> list[Step]:
         ),
         Step(
             "The [feed-forward network](fed) reads that one vector alone. Its answer is added, too:"
-            f" the [state](next) after layer {way.spot.layer + 1}.",
+            f" the [state](next) after block {way.spot.layer + 1}.",
             "fed next",
         ),
         Step(
-            f"The [{way.config.n_layers} layers](layers) do the same with other matrices. On the"
+            f"The [{way.config.n_layers} blocks](layers) do the same with other matrices. On the"
             " right stands the word that the model would say if it stopped there.",
             "layers",
             ask="Which word would you write?",
@@ -291,7 +291,7 @@ def _through_the_layers(way: Way) -> list[Step]:
 
 def _answering(likely: Likely, n_words: int, answer: str) -> list[Step]:
     return [
-        Step("After the last layer, one more [map](turned) prepares the answer.", "turned"),
+        Step("After the last block, one more [map](turned) prepares the answer.", "turned"),
         Step(
             "Its product with the [vector](embeddings) of a word, plus a number of the word's own,"
             f" is that word's [logit](logits). Here are the largest of {n_words:,}.",

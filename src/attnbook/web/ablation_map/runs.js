@@ -47,7 +47,7 @@ export function makeRuns(runs) {
   function draw(off) {
     const run = runWithout(runs, off);
     curves.draw(run, off ? runs[0] : null);
-    legend.replaceChildren("Stored runs: each model was trained anew. Loss on a logarithmic scale, solid: ",
+    legend.replaceChildren("Stored runs: each model was trained anew. Training loss, on a logarithmic scale; thick: ",
       h("b", { className: "attn-run" }, name(off)[0].toLowerCase() + name(off).slice(1)),
       ...(off ? ["; dashed: whole model"] : []),
       curves.seeds > 1 ? "; thin: each seed." : ".");

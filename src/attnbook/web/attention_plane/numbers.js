@@ -24,7 +24,7 @@ export function compute({ q, k, v, query, root }) {
 export function productWritten({ q, k, query }, j, { products, length, shadows }) {
   const factors = q[query].map((x, m) => `${written(x)} × ${written(k[j][m])}`);
   return [`${factors.join(" + ")} = ${written(products[j])}`,
-    `length of the query ${written(length)} × shadow ${written(shadows[j])}`];
+    `length of the query ${written(length)} × shadow ${written(shadows[j])} = ${written(products[j])}`];
 }
 
 // A list of numbers in the shape of `old`; `old` itself if the sizes differ.

@@ -60,9 +60,9 @@ class AttentionPlane {
     const role = (name, text) => h("b", { className: `attn-qkv-${name}` }, text);
     this.outLegend = h("span", {});
     const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
-      " (circle); dim: the other queries. From a key, a line at a right angle to the query's line cuts off its ",
-      role("weight", "shadow"), ": the longer the shadow, the larger the product. "
-      + "Behind the origin the product is negative."),
+      " (circle). The dashed line shows where the query points; pale arrows are the other queries. "
+      + "Drop a line from a key onto the query's line, at a right angle: it cuts off the key's ",
+      role("weight", "shadow"), ". The longer the shadow, the larger q · k; behind the origin q · k is negative."),
     this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",
       role("state", "output"), this.second ? ": the thick pieces, head to tail." : "."), this.out.node];
@@ -143,7 +143,8 @@ class AttentionPlane {
     if (this.second) this.drawValues(given, all);
     const [numbers, lengths] = productWritten(given, j, all);
     this.product.replaceChildren(h("b", { className: "attn-qkv-query" }, "q"), " of “", this.askers[query], "” · ",
-      h("b", { className: "attn-qkv-key" }, "k"), " of “", this.words[j], `” = ${numbers}; `, lengths);
+      h("b", { className: "attn-qkv-key" }, "k"), " of “", this.words[j],
+      `” = ${numbers}, and also ${lengths} (computed with all decimals)`);
     this.words.forEach((_, n) => this.scores.draw(n, [all.products[n], all.scores[n]], weights[n], format(weights[n])));
     this.scores.head.children[2].textContent = root ? "/ √2" : "score";
     this.scores.mark(j);

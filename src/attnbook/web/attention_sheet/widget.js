@@ -51,8 +51,9 @@ function makeSections(sheet, scaled) {
     section("scores", "scores", ["q · k", scaled], "scores"),
     section("weights", "weights", ["softmax of each row of scores"], "weights"),
     section("out", "output", ["weights × values, summed"], "out"),
-    h("p", { className: "attn-note" }, "Round cells are given: change them, and the others follow. The larger a "
-      + "number, the stronger its colour. Shown with two decimals at most, computed with all."));
+    h("p", { className: "attn-note" }, "The words and the matrices W are given: touch one of their numbers and "
+      + "change it, and the rest follows. The larger a number, the stronger its colour. Shown with two decimals at "
+      + "most, computed with all."));
 }
 
 // The chosen cell: its name, its arithmetic and, for an input, the controls that change it.

@@ -61,7 +61,7 @@ function makeKnobs(model) {
   };
 }
 
-const LABELS = { parameters: "blocks’ parameters", scores: "scores of a block" };
+const LABELS = { parameters: "blocks’ parameters", scores: "scores of a block, if stored" };
 
 function makeRow(name) {
   const bar = h("i", {}), value = h("b", {}), label = LABELS[name] ?? name;
@@ -152,7 +152,8 @@ function draw(model, parts) {
   parts.work.replaceChildren(h("b", {}, counted(operations)), " operations");
   drawRows(parts.rows, memory, stored);
   drawRows(parts.rows, { computing, reading }, timed);
-  parts.verdict.replaceChildren("Bound by ", h("b", {}, bound), `, ${scaled(ratio, COUNTS)} to 1: at most `,
+  const longer = `, which takes ${scaled(ratio, COUNTS)} times as long: at most `;
+  parts.verdict.replaceChildren("Bound by ", h("b", {}, bound), longer,
     h("b", {}, counted(now.batch / most)), " tokens a second");
   drawShown(model, parts, now);
 }

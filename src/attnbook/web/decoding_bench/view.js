@@ -44,15 +44,15 @@ export function makeLines(take) {
     const sum = (key) => rows.reduce((rest, row) => rest - row[key], 1), kept = Math.max(0, left - rows.length);
     const about = near.count ? "about " : "", all = kept === size - rows.length;
     const cells = [`${grouped(size - rows.length)} others`,
-      all ? "all left" : `${kept ? about : ""}${grouped(kept)} left`, share(Math.max(0, sum("model"))),
+      all ? "all kept" : `${kept ? about : ""}${grouped(kept)} kept`, share(Math.max(0, sum("model"))),
       kept ? share(Math.max(0, sum("q"))) : "–"];
     cells.forEach((words, n) => write(others.children[n], words));
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     list.classList.toggle("attn-some", stored !== null);
-    write(scale, `A full bar is ${full}. The line marks the model's share; the bar is the share at `
-      + `this temperature${mass < 0.9995 ? " before the cut, its faint end what those left gain by it" : ""}.`
-      + (stored ? " ▸: what follows is stored." : ""));
+    write(scale, `A full bar is ${full}. The line marks the model's chance, the bar the chance at this temperature`
+      + (mass < 0.9995 ? "; its faint end is what a kept token gains from those that are cut." : ".")
+      + (stored ? " ▸: you can go on from here without the model." : ""));
   }
   return { node, draw };
 }

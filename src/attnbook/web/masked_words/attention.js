@@ -61,8 +61,8 @@ export function makeAttention(shape, change) {
     tell();
     const gap = ["the place of ", token(name)];
     const [from, to] = into ? [["it"], gap] : [gap, ["it"]];
-    const legend = ["A word is filled by how much ", ...from, " looks at ", ...to,
-      `: ${headsWritten(choice.layer, choice.head)}. A full box is ${format(most, 2)}.`];
+    const legend = ["The fill of a word says how much ", ...from, " looks at ", ...to,
+      `: ${headsWritten(choice.layer, choice.head)}. A full box: weight ${format(most, 2)}.`];
     return { level: (token) => means[token] / most, legend };
   }
   return { node, draw };

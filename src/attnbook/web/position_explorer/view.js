@@ -13,7 +13,7 @@ export function makeClocks(size, choose) {
     const hand = svg("path", { d: "M0 0H0.9M0.68 -0.14L0.9 0L0.68 0.14" }), numbers = h("span", {}, " ");
     const face = svg("svg", { viewBox: "-1.1 -1.1 2.2 2.2" }, svg("circle", { r: 1 }), hand);
     const node = h("div", { className: "attn-positions-clock", onclick: () => choose(pair) },
-      face, h("b", {}, `pair ${pair}`), numbers);
+      face, h("b", {}, `hand ${pair}`), numbers);
     return { pair, node, hand, text: numbers.firstChild };
   });
   const node = h("div", { className: "attn-positions-clocks", "aria-hidden": "true" },
@@ -102,7 +102,7 @@ export function binaryLine(position, n) {
 }
 
 export const pairLine = (pair) => [
-  `Pair ${pair}: `, h("b", { className: "attn-sine" }, "sine"), ` (solid) is dimension ${2 * pair}, `,
+  `Hand ${pair}: `, h("b", { className: "attn-sine" }, "sine"), ` (solid) is dimension ${2 * pair}, `,
   h("b", { className: "attn-cosine" }, "cosine"), ` (dashed) dimension ${2 * pair + 1}.`,
 ];
 

@@ -34,7 +34,7 @@ class PositionExplorer {
     const { model, n, size } = this, choosePair = (pair) => put(model, { pair });
     this.sliders = {
       position: slider("position i", { min: 0, max: n - 1, step: 1 }, (i) => this.go(i)),
-      pair: slider("pair m", { min: 0, max: size / 2 - 1, step: 1 }, choosePair),
+      pair: slider("hand m", { min: 0, max: size / 2 - 1, step: 1 }, choosePair),
       base: slider("base", { min: 0, max: 1, step: 0.01 }, (x) => put(model, { base: fromBaseSlider(x) })),
     };
     this.clocks = makeClocks(size, choosePair);
@@ -54,14 +54,13 @@ class PositionExplorer {
       ...(title ? [h("p", { className: "attn-title" }, title)] : []),
       sliders.position.node, h("div", { className: "attn-row" }, this.play.node, text.binary), this.clocks.node,
       legend("Below each hand: its sine (how far up), its cosine (how far right)."),
-      sliders.pair.node, sliders.base.node,
+      legend("Inner product p", h("sub", {}, "i"), " · p", h("sub", {}, "j"),
+        " by distance j − i. Thick: from the chosen i; thin: from any other."),
+      this.distances.node, this.distances.below, text.product, sliders.pair.node, sliders.base.node,
       legend(`Each column is the vector of one position, dimension 0 on top, ${size - 1} below. −1 `,
         colourKey(), " 1"),
       this.picture.node, axis(labelled.map((i) => [i / (n - 1), i === n - 1 ? `position ${i}` : String(i)])),
-      text.pair, this.waves.node, text.wave,
-      legend("Inner product p", h("sub", {}, "i"), " · p", h("sub", {}, "j"),
-        " by distance j − i. Thick: from the chosen i; thin: from any other."),
-      this.distances.node, this.distances.below, text.product, this.state.bar);
+      text.pair, this.waves.node, text.wave, this.state.bar);
   }
 
   read() {

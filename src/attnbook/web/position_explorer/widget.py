@@ -114,7 +114,7 @@ class PositionExplorer(Widget):
         for n, pair in enumerate((np.linspace(0, self.d_model // 2 - 1, many) + 0.5).astype(int)):
             up, right = p[i, 2 * pair : 2 * pair + 2]
             clocks.plot([n, n + 0.45 * right], [0, 0.45 * up], color="#2b6cb0")
-            clocks.text(n, -0.9, f"pair {pair}", ha="center", fontsize=7)
+            clocks.text(n, -0.9, f"hand {pair}", ha="center", fontsize=7)
         clocks.set(xlim=(-0.6, HANDS - 0.4), ylim=(-0.9, 0.5), aspect="equal")
         clocks.axis("off")
         map_.imshow(p.T, cmap=COLOURS, vmin=-1, vmax=1, aspect="auto", interpolation="nearest")
@@ -125,7 +125,7 @@ class PositionExplorer(Widget):
         waves.plot(positions, p[:, 2 * m + 1], color="#b8470b", linestyle="--")
         waves.axvline(i, color="black", linewidth=1)
         waves.set_xlim(map_.get_xlim())
-        waves.set_ylabel(f"pair {m}", fontsize=8)
+        waves.set_ylabel(f"hand {m}", fontsize=8)
         waves.set_xlabel(f"position; wavelength {self.wavelength():,.1f}", fontsize=8)
         products.plot(positions - i, p @ p[i], color="#2b6cb0")
         products.set_xlim(1 - self.max_len, self.max_len - 1)

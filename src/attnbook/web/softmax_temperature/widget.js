@@ -92,10 +92,11 @@ class SoftmaxTemperature {
         h("label", { className: "attn-field" }, h("span", {}, words.warmth), this.number),
         ...(this.greedy ? [this.cool] : [])),
       h("p", { className: "attn-caption", "aria-hidden": "true" }, `Entropy by ${words.warmth}: `
-        + `0 bits if one has it all, ${format(most, 2)} (dashed) if all ${grouped(total)} are equal`),
+        + `0 bits if a single one has all the ${words.share}, `
+        + `${format(most, 2)} (dashed) if all ${grouped(total)} have the same`),
       this.curve.node, this.slider, this.curve.ticks, this.readout,
       h("div", { className: `attn-head${dragged}`, "aria-hidden": "true" }, h("span", {}, words.bar),
-        h("span", {}, words.score), h("span", {}, `${words.share} (`, h("i"), ` at ${words.warmth} 1)`)),
+        h("span", {}, words.score), h("span", {}, `${words.share} (mark `, h("i"), `: at ${words.warmth} 1)`)),
       this.list, this.heard, this.state.bar);
   }
 

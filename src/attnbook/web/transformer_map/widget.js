@@ -17,8 +17,7 @@ const SHAPED = {
   encoder: "In an encoder alone each word sees all words: it reads, as BERT does. ",
 };
 const RULE = {
-  pre: "Pre-norm, x + layer(norm(x)): the arrow that goes round a layer meets no norm. "
-    + "Press a part: it opens with one word's numbers.",
+  pre: "Press a part: it opens with one word's numbers.",
   post: "Post-norm, norm(x + layer(x)): each norm stands on the line itself. "
     + "(The numbers are those of a pre-norm model.)",
 };
