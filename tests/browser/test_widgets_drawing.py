@@ -180,9 +180,9 @@ def test_the_part_of_a_step_is_in_the_window(open_page: Callable[..., Page], wid
     caption = drawing.locator(".attn-here").bounding_box()
     whole, keys = drawing.bounding_box(), button(drawing, "Next").bounding_box()
     assert caption and whole and keys and frame
-    if width < 600:  # drawing, caption and buttons are on the screen together
-        assert keys["y"] + keys["height"] - frame["y"] < 844 - 60
-        assert caption["y"] >= frame["y"] + frame["height"]
+    if width < 600:  # caption, buttons and drawing are on the screen together, the words first
+        assert frame["y"] + frame["height"] - caption["y"] < 844 - 60
+        assert caption["y"] < keys["y"] and keys["y"] + keys["height"] <= frame["y"]
     else:
         assert caption["x"] >= frame["x"] + frame["width"]
 
