@@ -93,7 +93,7 @@ def beam_tree(
     size, measure = len(model.vocab), "score" if length_penalty else "sum"
     opening = Step(
         f"Beam search keeps {beam} hypotheses at once. It starts from the [text](words). Below"
-        " each token will stand the sum of log-probabilities up to it, in nats.",
+        " each token will stand the sum of ln P up to it.",
         "words",
     )
     return Drawing(

@@ -179,10 +179,10 @@ def _head(made: Made, h: int) -> Part:
     span = (float(s.min()) - 1e-6, float(s.max()))
     scored = [cells([s[j]], "weight", name=f"s{m}", digits=1, span=span, width=WIDE) for j in near]
     under = [small(made.tokens[j], f"k{m}") for j in near]
-    sizes = f"{n} tokens × {d_head}"
+    sizes = f"{n} × {d_head}"
     keys, size = small("keys", f"k{m}"), small(f"[{sizes}]", f"k{m}")  # arrows run between them
     inner = column(
-        small(f"query [{d_head} numbers]", f"q{m}"),
+        small(f"query [{d_head}]", f"q{m}"),
         _strip(f"q{m}", made.queries[h], "query", TOWER),
         row(keys, size, gap=NEAR * WIDE - keys.width - size.width),
         space(12),
@@ -191,10 +191,10 @@ def _head(made: Made, h: int) -> Part:
         row(*scored, gap=0),
         small(f"weights [{n} tokens]", f"a{m}"),
         row(*(upright(a[j], WIDE, f"a{m}") for j in near), gap=0),
-        small(f"values [{sizes}]", f"v{m}"),
+        small(f"values [{n} tokens × {d_head}]", f"v{m}"),
         row(*_near_towers(made, f"v{m}", made.values[h], "value"), gap=4),
         space(17),
-        small(f"result [{d_head} numbers]", f"h{m}"),
+        small(f"result [{d_head}]", f"h{m}"),
         _strip(f"h{m}", made.results[h], "value", TOWER),
         gap=5,
         align="l",

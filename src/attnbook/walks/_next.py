@@ -107,7 +107,8 @@ def _one_by_one(exercises: Exercises) -> list[Step]:
     said, guessed, shares = exercises.said, exercises.guessed, exercises.shares
     steps = [
         Step(
-            f"A text of {len(said)} [tokens](text). A ␣ is a space: it belongs to the token.",
+            f"A text of {len(said)} [tokens](text). A ␣ is a space: it belongs to the token."
+            " The last step says what the [bits](costs) are.",
             "text",
         ),
         Step(
