@@ -224,8 +224,8 @@ def _entering(way: Way) -> list[Step]:
     steps = [
         Step(
             f"The encoder has read [{len(way.words)} words](source) and made a [vector](memory) of"
-            f" each. {TOWER} of its {way.config.d_model} numbers are shown: the larger a number,"
-            " the stronger its colour. The palest are the most negative.",
+            f" each. {TOWER} of its {way.config.d_model} numbers are drawn as stripes: the more"
+            " colour, the larger; the least colour is the most negative.",
             "source memory",
         ),
         Step(
