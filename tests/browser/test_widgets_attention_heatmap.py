@@ -429,8 +429,8 @@ def test_two_of_an_axis_side_by_side(open_page: Callable[..., Page], where: dict
         hover(schemes, 2, 3, canvas)
         assert text(schemes, "readout") == says(2, 3, 0, 2)
     page.mouse.move(2, 2)
-    schemes.get_by_role("combobox", name="first positions").select_option("waves")
-    schemes.get_by_role("combobox", name="second positions").select_option("none")
+    schemes.get_by_role("combobox", name="positions, map 1").select_option("waves")
+    schemes.get_by_role("combobox", name="positions, map 2").select_option("none")
     focus(schemes)
     press(page, "ArrowDown", "ArrowRight", "ArrowRight")  # the first starts it
     assert text(schemes, "readout") == says(0, 2, 1, 0)

@@ -75,10 +75,12 @@ def says(**given: Any) -> list[str]:
     computing, reading = cost.seconds(**speeds)
     most, least = max(computing, reading), min(computing, reading)
     bound = "arithmetic" if computing > reading else "memory"
+    other = "reading" if computing > reading else "computing"
     speed = f"at most {scaled(sizes['batch'] / most, COUNTS)} tokens a second"
     return [
         f"{scaled(cost.operations, COUNTS)} operations",
-        f"Bound by {bound}, which takes {scaled(most / least, COUNTS)} times as long: {speed}",
+        f"Bound by {bound}, which takes {scaled(most / least, COUNTS)} times as long as"
+        f" {other}: {speed}",
         *(scaled(x, STORE) for x in (cost.parameters, cost.cache, cost.scores)),
         *(timed(x) for x in (computing, reading)),
     ]

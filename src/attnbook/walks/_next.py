@@ -107,8 +107,7 @@ def _one_by_one(exercises: Exercises) -> list[Step]:
     said, guessed, shares = exercises.said, exercises.guessed, exercises.shares
     steps = [
         Step(
-            f"A text of {len(said)} [tokens](text). A ␣ is a space: it belongs to the token."
-            " The last step says what the [bits](costs) are.",
+            f"A text of {len(said)} [tokens](text). A ␣ is a space: it belongs to the token.",
             "text",
         ),
         Step(

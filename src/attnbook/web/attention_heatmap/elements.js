@@ -5,12 +5,12 @@ import { h, put, select } from "../shared/ui.js";
 
 // A selector for each axis, and a second one beside it for the axis along which two maps are compared.
 export function makeSelectors({ model, axes, split }) {
-  const ordered = model.get("ordered") ?? [], side = (which) => `${which} ${axes[split][0]}`;
+  const ordered = model.get("ordered") ?? [], side = (which) => `${axes[split][0]}, map ${which}`;
   const axis = (d, name, change) => (ordered.includes(axes[d][0]) ? player : select)(name, axes[d][1], change);
-  const selectors = axes.map(([name], d) => axis(d, d === split ? side("first") : name, (n) => {
+  const selectors = axes.map(([name], d) => axis(d, d === split ? side(1) : name, (n) => {
     put(model, { index: model.get("index").map((old, other) => (other === d ? n : old)) });
   }));
-  if (split >= 0) selectors.push(axis(split, side("second"), (n) => put(model, { against: n })));
+  if (split >= 0) selectors.push(axis(split, side(2), (n) => put(model, { against: n })));
   const controls = selectors.map(({ node }) => node);
   if (split >= 0) controls.splice(split + 1, 0, controls.pop());
   return { selectors, controls };

@@ -15,7 +15,7 @@ export function readMaps(model) {
 export const readWeights = (model) =>
   ["weights", "other"].map((trait) => unpackWeights(model.get(trait))).filter((all) => all.length);
 
-// The index that the selectors choose on each axis, for the left map (m = 0) and the right one.
+// The index that the selectors choose on each axis, for the first map (m = 0) and the second.
 const indexOf = ({ model, split }, m) =>
   model.get("index").map((n, d) => (m > 0 && d === split ? model.get("against") : n));
 

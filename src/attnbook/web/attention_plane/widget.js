@@ -60,8 +60,8 @@ class AttentionPlane {
     const role = (name, text) => h("b", { className: `attn-qkv-${name}` }, text);
     this.outLegend = h("span", {});
     const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
-      " (circle). The dashed line shows where the query points; pale arrows are the other queries. "
-      + "Drop a line from a key onto the query's line, at a right angle: it cuts off the key's ",
+      " (circle); pale: the other queries. The dotted line is the query's line. From each key a dashed line at a right "
+      + "angle to it cuts off the key's ",
       role("weight", "shadow"), ". The longer the shadow, the larger q · k; behind the origin q · k is negative."),
     this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",

@@ -152,7 +152,8 @@ function draw(model, parts) {
   parts.work.replaceChildren(h("b", {}, counted(operations)), " operations");
   drawRows(parts.rows, memory, stored);
   drawRows(parts.rows, { computing, reading }, timed);
-  const longer = `, which takes ${scaled(ratio, COUNTS)} times as long: at most `;
+  const other = computing > reading ? "reading" : "computing";
+  const longer = `, which takes ${scaled(ratio, COUNTS)} times as long as ${other}: at most `;
   parts.verdict.replaceChildren("Bound by ", h("b", {}, bound), longer,
     h("b", {}, counted(now.batch / most)), " tokens a second");
   drawShown(model, parts, now);

@@ -69,7 +69,7 @@ function build(model, training, { bar }, tell) {
   const legend = h("p", { className: "attn-legend" }, h("b", { className: "chips-loss" }, "Loss of the whole model"),
     ` (top: ${format(training.highest, 1)}) and `,
     h("b", { className: "chips-right" }, "share right with the heads that are on"),
-    " (top: 1), at each kept step. The axis is not to scale: early steps are closer in time.");
+    " (top: 1), at each kept step (drawn at equal distances, whatever lies between them).");
   const root = h("div", { className: "attn chips", role: "group", "aria-label": title || "Heads" },
     ...(title ? [h("p", { className: "attn-title" }, title)] : []), readout,
     h("div", { className: "chips-all", role: "group", "aria-label": "Heads: press to silence" },

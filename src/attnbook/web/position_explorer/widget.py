@@ -109,7 +109,7 @@ class PositionExplorer(Widget):
     def draw(self, figure: Figure) -> None:
         p, i, m = self.vectors(), self.position, self.pair
         positions = np.arange(self.max_len)
-        clocks, map_, waves, products = figure.subplots(4, 1, height_ratios=[0.6, 2, 1, 1])
+        clocks, products, map_, waves = figure.subplots(4, 1, height_ratios=[0.6, 1, 2, 1])
         many = min(HANDS, self.d_model // 2)
         for n, pair in enumerate((np.linspace(0, self.d_model // 2 - 1, many) + 0.5).astype(int)):
             up, right = p[i, 2 * pair : 2 * pair + 2]
