@@ -460,7 +460,7 @@ def test_explorer_pictures_the_vectors() -> None:
     widget = PositionExplorer(6, 9, base=100, position=4, pair=1)
     figure = Figure()
     widget.draw(figure)
-    clocks, map_, waves, products = figure.axes
+    clocks, products, map_, waves = figure.axes
     p = sinusoidal(9, 6, 100.0).double().numpy()
     hands = [np.diff(np.asarray(line.get_xydata()), axis=0)[0] for line in clocks.lines]
     assert np.allclose(hands, 0.45 * p[4].reshape(3, 2)[:, ::-1])  # the sine up
