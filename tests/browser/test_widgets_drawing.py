@@ -129,6 +129,24 @@ def test_steps_by_keyboard(open_page: Callable[..., Page], where: dict[str, Any]
     assert says(drawing) == "The query asks."
 
 
+def test_what_comes_is_a_shadow_and_an_answer_leaves_none(open_page: Callable[..., Page]) -> None:
+    drawing = widget(open_page(), WALK)
+
+    def looks(part: str, mark: str) -> set[tuple[str, str, str]]:
+        found = drawing.locator(f"[data-part={part}]").first.locator(mark)
+        style = "[s.opacity, s.fillOpacity, s.stroke]"
+        script = f"(all) => all.map((e) => {{ const s = getComputedStyle(e); return {style}; }})"
+        return {tuple(each) for each in found.evaluate_all(script)}
+
+    settle(drawing.page)
+    drawing.page.wait_for_function(
+        "document.getAnimations().every((a) => a.playState != 'running')"
+    )
+    assert looks("keys", "rect") == {("0.1", "1", "none")}  # one shade, whatever the numbers
+    # A question asks for the scores.
+    assert {opacity for opacity, *_ in looks("scores", "rect, text")} == {"0"}
+
+
 @everywhere
 def test_steps_by_pointer(open_page: Callable[..., Page], where: dict[str, Any]) -> None:
     page = open_page(**where)

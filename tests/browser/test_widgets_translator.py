@@ -26,6 +26,7 @@ from tests.browser.widget_pages import (
 )
 
 MODELS = ("one_vector", "additive")
+SHADES = "The deeper, the larger the weight."
 FILES = [f"weights/{name}.js" for name in MODELS]
 FIRST = [
     Translator(MODELS, 42, title="A <b>title</b>", name="both"),
@@ -152,7 +153,9 @@ def test_it_grows_until_one_vector_breaks(open_page: Callable[..., Page]) -> Non
         note = (
             f"Of numbers that it never saw, with {digits} digits, it gets {share}% exactly right."
         )
-        expect(view.locator(".attn-card").first.locator(".attn-note").first).to_have_text(note)
+        expect(view.locator(".attn-card").first.locator(".attn-shares + .attn-note")).to_have_text(
+            note
+        )
         broke = broke or (0 if right[0] else digits)
     assert 4 <= broke <= 8
     for _ in range(3):
@@ -341,7 +344,7 @@ def test_the_transformer_translates_and_each_attention_has_maps(
         assert columns == [*(("(start)", *pair.target) if part == "decoder" else pair.source)]
         read = "read" if part == "encoder" else "wrote"
         expect(view.locator(".attn-readout")).to_have_text(
-            f"Each row: where the model looked while it {read} that word."
+            f"Each row: where the model looked while it {read} that word. {SHADES}"
         )
         assert which.evaluate("(list) => list.ownerDocument.activeElement === list")
         assert view.evaluate("(e) => e.scrollWidth <= e.clientWidth")
@@ -400,7 +403,8 @@ def test_the_transformer_stands_beside_another(open_page: Callable[..., Page]) -
     settled(view)
     shows(view, ("additive", "transformer"), 842, 2)
     expect(view.locator(".attn-readout")).to_have_text(
-        "Each row: where the model looked while it wrote (the Transformer: read) that word."
+        "Each row: where the model looked while it wrote (the Transformer: read) that word. "
+        f"{SHADES}"
     )
     view.get_by_role("combobox", name="attention").select_option("cross-attention, block 2")
     shows(view, ("additive", "transformer"), 842, 1)

@@ -10,6 +10,7 @@ function makeWalk(model) {
   const fresh = steps.map(({ parts }) => parts.flatMap((reference) => partsOf(picture, reference)));
   const first = new Map(); // the step at which a part appears
   fresh.forEach((nodes, n) => nodes.forEach((node) => first.has(node) || first.set(node, n)));
+  for (const [node, n] of first) node.classList.toggle("draw-asked", steps[n].ask !== "");
   return {
     model, steps, picture, first,
     fresh, // what appears at each step

@@ -57,7 +57,7 @@ export function makeCandidates() {
     const earlier = new Map(before?.candidates.length ? shares(before.candidates).map((c) => [c.text, c.share]) : []);
     bars.draw(shares(candidates).map(({ text, logp, share: part }) => ({ name: text, size: part,
       before: earlier.get(text),
-      cells: [[share(part), "among the candidates"], [share(Math.exp(logp)), "of all"], [format(logp, 2), "log"]],
+      cells: [[share(part), "among the candidates"], [share(Math.exp(logp), 4), "of all"], [format(logp, 2), "log"]],
     })), old);
   }
   return { node, draw };

@@ -14,7 +14,8 @@ export function format(x, digits = 3) {
 export const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
 
 // Writes a share of 1; a positive one never appears as 0.
-export const share = (p) => (p > 0 && p < 0.0005 ? "<0.001" : format(p));
+export const share = (p, digits = 3) =>
+  (p > 0 && p < 0.5 * 10 ** -digits ? `<${10 ** -digits}` : format(p, digits));
 
 // The share that a full-length bar stands for, where `p` is the largest share among the bars.
 export const fullBar = (p) => [0.1, 0.25, 0.5].find((end) => p <= end * 1.0001) ?? 1;

@@ -10,6 +10,7 @@ import { button, disable, h, live, onceAFrame, put, stateControls } from "../sha
 
 const LETTERS = 100, KEPT = 50; // most letters in the input; most answers kept
 const NUMBERS = ["stage", "at", "which", "head", "attention"];
+const SHADES = "The deeper, the larger the weight.";
 const UNSETTLED = "Germans do not agree how this number is written, so the book leaves it out and marks nothing.";
 
 class Translator {
@@ -125,7 +126,7 @@ class Translator {
   point(text) {
     const some = this.root.querySelector(".attn-grid");
     const verb = !this.reads ? "wrote" : this.cards.length > 1 ? "wrote (the Transformer: read)" : "read";
-    this.readout.textContent = text ?? (some ? `Each row: where the model looked while it ${verb} that word.` : "");
+    this.readout.textContent = text ?? (some ? `Each row: where the model looked while it ${verb} that word. ${SHADES}` : "");
   }
   // The index of the German word that a model's maps mark, or -1.
   here(told, n) {
