@@ -91,9 +91,10 @@ def beam_tree(
     for level in levels:
         rows.append(row(*(_node(*each, tokenizer, bool(length_penalty)) for each in level), gap=5))
     size, measure = len(model.vocab), "score" if length_penalty else "sum"
+    fresh = any("↵" in shown(tokenizer, node.ids) for level in levels for node, _ in level)
     opening = Step(
         f"Beam search keeps {beam} hypotheses at once. It starts from the [text](words). Below"
-        " each token will stand the sum of ln P up to it.",
+        " each token will stand the sum of ln P up to it." + " ↵ is a new line." * fresh,
         "words",
     )
     return Drawing(
