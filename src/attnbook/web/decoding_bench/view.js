@@ -5,7 +5,7 @@ import { h, token, write } from "../shared/ui.js";
 // `take` receives the id of a pressed token.
 export function makeLines(take) {
   const head = h("div", { className: "attn-line attn-heads", "aria-hidden": "true" }, h("span"), h("span"),
-    h("span", {}, "model"), h("span", {}, "drawn"));
+    h("span", {}, "model"), h("span", {}, "filtered"));
   const list = h("ul", { className: "attn-could", role: "list" }), scale = h("p", { className: "attn-note" });
   const node = h("div", {}, head, list, scale), lines = [];
   const line = () => {
@@ -16,7 +16,7 @@ export function makeLines(take) {
     const looks = h("span", { className: "attn-heard" });
     const button = h("button", { type: "button", className: "attn-take attn-line", onclick: () => take(made.which) },
       name, h("span", { className: "attn-track", "aria-hidden": "true" }, grown, bar, mark), hidden(" model "), before,
-      hidden(", drawn "), after, looks);
+      hidden(", filtered "), after, looks);
     const made = { node: h("li", {}, button), word, bar, grown, mark, before, after, looks };
     return made;
   };

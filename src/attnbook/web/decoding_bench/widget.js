@@ -20,17 +20,17 @@ const RARE = 1e-3; // the probability below which a token is rare, as chapter 10
 const PAUSE = 150; // milliseconds: nobody reads bars that change faster
 const LEAD = "What the model says comes next, and what a filter keeps of that. Take the token that the number falls "
   + "on, or press any other; press a token of the text to go back to its place.";
-const precision = ({ nodes, keep }) => `Stored: the model's chances at ${grouped(nodes)} places, those of the `
-  + `${keep} likeliest tokens of each. A number that needs the other tokens says “about”.`;
+const precision = ({ nodes, keep }) => `Stored are the chances of the ${keep} likeliest tokens at `
+  + `${grouped(nodes)} places. A number that needs other tokens has an “about” in front.`;
 
 // What the filters leave of a place's distribution, and the entropy before and after.
 function leftLine({ count, mass, near, size, bits }) {
   const strong = (words) => h("b", {}, words), about = (is) => (is ? "about " : "");
   return ["Kept: ", strong(about(near.count) + grouped(count)), ` of ${grouped(size)} tokens, `,
-    "which have ", strong(about(near.mass) + share(mass)), " of the probability. Entropy (how evenly it is spread, "
+    "which have ", strong(about(near.mass) + share(mass)), " of the chance. Entropy (how evenly it is spread, "
       + `at most ${format(Math.log2(size), 2)} bits): `,
     strong(`${format(bits[0], 2)} bits`), " as the model says, ", strong(`${format(bits[1], 2)} bits`),
-    " as it is drawn."];
+    " as it is filtered."];
 }
 
 class DecodingBench {

@@ -46,7 +46,7 @@ const heads = (...names) => h("div", { className: "attn-asked-heads", "aria-hidd
 export function makeCandidates() {
   const bars = makeBars("How likely each is");
   const note = h("p", { className: "attn-note" }, "The bar is the share among the candidates; "
-    + "a faint bar: its share with the prompt answered before. Chance: among all texts that could follow. Log: its "
+    + "faint: its share with the prompt before this one. Chance: among all texts that could follow. Log: its "
     + "natural logarithm, the sum over the candidate's tokens.");
   const node = h("div", { className: "attn-three" },
     h("p", { className: "attn-legend" }, "Which candidate comes next?"),
