@@ -89,7 +89,7 @@ def gives_away(said: str) -> list[str]:
 
 
 def test_all_tasks_with_a_check_are_tried():
-    assert len(TASKS) == 43
+    assert len(TASKS) == 44
     assert "plain / d**0.5," in lines()
 
 
@@ -148,6 +148,16 @@ def test_an_answer_that_breaks_a_check_is_told_so_in_one_sentence():
         a1.dot_scores(3)
 
 
+def test_an_error_of_no_known_cause_names_the_shapes_that_were_handed_over():
+    with pytest.raises(AnswerError, match=r"is right \(called with \[2, 3, 4\], \[2, 5, 4\]\)$"):
+        a1.dot_scores(lambda queries, keys: 1.2 * queries @ keys.mT)
+    with pytest.raises(AnswerError, match=r"nothing was shifted$"):
+        a3.shift(lambda answers, start: answers)
+    with pytest.raises(RuntimeError) as said:
+        a1.dot_scores(lambda queries, keys: queries + keys)
+    assert said.value.__notes__ == ["dot_scores was called with [2, 3, 4], [2, 5, 4]"]
+
+
 @pytest.mark.parametrize("wrong", [False, True])
 def test_what_an_answer_prints_is_shown_where_it_is_wrong(wrong, capsys):
     def dot_scores(queries, keys):
@@ -171,7 +181,8 @@ def test_a_check_leaves_other_profilers_alone_and_hears_its_own_functions_not():
     before = sys.getprofile()
     sys.setprofile(mine := lambda *event: heard.append(event))
     try:
-        a3.block(lambda x, a, f, n, m: (y := x + a(n(x))) + f(m(y)))
+        with pytest.raises(AnswerError, match="where `pre` is False"):
+            a3.block(lambda x, a, f, n, m, _: (y := x + a(n(x))) + f(m(y)))
         assert sys.getprofile() is mine
     finally:
         sys.setprofile(before)

@@ -32,7 +32,7 @@ ASKED = ["--as-root"]  # the tests may run as root: each aims at what was made f
 KNOWN = reference(SOLUTIONS / "a1.ipynb")
 MOST = sum(task.points for task in KNOWN.tasks if not task.reader)
 TERMS = grade.Terms(60.0, 60.0, Stood([], {}))
-TASK, CHECK, WORTH = "a1-dot-scores", "a1-check-dot-scores", 2
+TASK, CHECK, WORTH = "a1-dot-scores", "a1-check-dot-scores", 1
 WRONG = "def dot_scores(queries, keys): return 3 * queries @ keys.mT\n"
 RIGHT = "def dot_scores(queries, keys): return queries @ keys.mT\n"
 
@@ -272,11 +272,12 @@ HONEST = {
     },
     "a tuple with names": {
         "a1-decoder-step": "from collections import namedtuple\n"
-        "Look = namedtuple('Look', 'context weights')\n"
-        "def decoder_step(s, m, mask):\n"
-        "    scores = torch.einsum('bd,bkd->bk', s, m) / m.shape[-1] ** 0.5\n"
-        "    w = scores.masked_fill(~mask, -torch.inf).softmax(-1)\n"
-        "    return Look(torch.einsum('bk,bkd->bd', w, m), w)"
+        "Step = namedtuple('Step', 'joined state weights')\n"
+        "def decoder_step(y, s, m, mask, move, W_c):\n"
+        "    s = move(y, s)\n"
+        "    w = torch.einsum('bd,bkd->bk', s, m).masked_fill(~mask, -torch.inf).softmax(-1)\n"
+        "    c = torch.einsum('bk,bkd->bd', w, m)\n"
+        "    return Step((torch.cat([c, s], -1) @ W_c.T).tanh(), s, w)"
     },
     "a number of numpy": {
         "a1-attention-error": "import numpy as np\n"

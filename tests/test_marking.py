@@ -59,9 +59,9 @@ def course(tmp_path: Path) -> Path:
             tmp_path / "in" / f"{student}.ipynb", {ESSAY: "An essay."}, when.replace(" 9", " 09")
         )
         marks = [Mark(task.name, task.points, task.points, "right") for task in KNOWN.tasks]
-        marks[-1] = Mark(ESSAY, None, 2.0, "")
+        marks[-1] = Mark(ESSAY, None, 4.0, "")
         every.append(Graded(student, marks, "", list(WALLS), 0.1, shown={ESSAY: "<p>An essay."}))
-    every[2].marks[-1] = Mark(ESSAY, 0.0, 2.0, report.NOT_ANSWERED)
+    every[2].marks[-1] = Mark(ESSAY, 0.0, 4.0, report.NOT_ANSWERED)
     every[2].marks[0].points = 0.0
     graded = tmp_path / "graded"
     for each in every:
@@ -82,7 +82,7 @@ def entered(course: Path, **values: str) -> None:
     text = sheet.read_text("utf-8")
     header, *lines = csv.reader(text.splitlines(), delimiter=text[2])  # behind "id"
     for cells in lines:
-        cells[2:] = values.get(cells[0], ",,").split(",")
+        cells[2:] = values.get(cells[0], ",,,,").split(",")
     with sheet.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=";").writerows([header, *lines])
 
@@ -93,15 +93,15 @@ def test_from_grades_to_the_tables_of_two_systems(course: Path, capsys: Any) -> 
     assert [row["id"] for row in sheet] == ["ada", "12345"]  # the third wrote nothing to read
     assert "2 more to read" in capsys.readouterr().out
     before = {row["id"]: row for row in rows(course / "graded" / "a1-class.csv")}
-    assert [before[name]["total"] for name in ("ada", "12345", "cy", "dee")] == ["", "", "17", "0"]
-    entered(course, ada="1,1,Well seen.")
+    assert [before[name]["total"] for name in ("ada", "12345", "cy", "dee")] == ["", "", "15", "0"]
+    entered(course, ada="1,1,1,1,Well seen.")
     run(course, "--penalty=10% a day, at most 50%")
-    entered(course, **{"ada": "1,1,Well seen.", "12345": "1,0.5,<b>Which</b> seeds?"})
+    entered(course, **{"ada": "1,1,1,1,Well seen.", "12345": "1,0.5,1,1,<b>Which</b> seeds?"})
     run(course, "--penalty=10% a day, at most 50%")
     after = {row["id"]: row for row in rows(course / "graded" / "a1-class.csv")}
     # 36 hours and a minute late are two days begun: 20 % of 19.5 points.
     totals = {name: row["total"] for name, row in after.items()}
-    assert totals == {"ada": "20", "12345": "15.6", "cy": "17", "dee": "0"}
+    assert totals == {"ada": "20", "12345": "15.6", "cy": "15", "dee": "0"}
     assert (after["12345"]["late"], after["12345"]["lost"]) == ("1 d 13 h 1 min", "3.9")
     assert after["dee"]["note"] == "nothing was handed in" and after["dee"]["hand-in"] == ""
     assert not any(name.startswith("a1-") for row in after.values() for name in row)
@@ -110,7 +110,7 @@ def test_from_grades_to_the_tables_of_two_systems(course: Path, capsys: Any) -> 
     assert [(row["SIS Login ID"], row["a1"]) for row in canvas[1:]] == list(totals.items())
     moodle = rows(course / "graded" / "a1-moodle.csv")
     assert [(row["ID number"], row["a1"]) for row in moodle] == list(totals.items())
-    assert "Task 9: what does the experiment show?: 1.5 of 2" in moodle[1]["a1 (feedback)"]
+    assert "Task 9: what does the experiment show?: 3.5 of 4" in moodle[1]["a1 (feedback)"]
     assert "20% of the points are lost" in moodle[1]["a1 (feedback)"]
     page = (course / "graded" / "a1" / "rayb_12345.html").read_text("utf-8")
     assert "15.6 of 20 points" in page and "&lt;b&gt;Which&lt;/b&gt; seeds?" in page
@@ -132,9 +132,9 @@ def test_who_is_in_no_roster_is_named_and_the_rest_is_written(course: Path) -> N
 @pytest.mark.parametrize(
     ("sheet", "says"),
     [
-        ("1,3,", "from 0 to 1, got 3"),
-        ("-1,1,", "from 0 to 1, got -1"),
-        ("good,1,", "must be a number, got 'good'"),
+        ("1,3,1,1,", "from 0 to 1, got 3"),
+        ("-1,1,1,1,", "from 0 to 1, got -1"),
+        ("good,1,1,1,", "must be a number, got 'good'"),
     ],
 )
 def test_an_impossible_mark_is_told_with_its_line(course: Path, sheet: str, says: str) -> None:
@@ -147,9 +147,9 @@ def test_an_impossible_mark_is_told_with_its_line(course: Path, sheet: str, says
 
 def test_a_sheet_names_only_the_class_and_keeps_what_stands_in_it(course: Path) -> None:
     run(course)
-    entered(course, ada="1,1,kept")
+    entered(course, ada="1,1,1,1,kept")
     sheet = course / "graded" / "a1-read.csv"
-    sheet.write_text(sheet.read_text("utf-8") + "eve;Eve;1;1;\n", "utf-8")
+    sheet.write_text(sheet.read_text("utf-8") + "eve;Eve;1;1;1;1;\n", "utf-8")
     with pytest.raises(SystemExit, match="'eve' is not in the roster"):
         run(course)
     sheet.write_text(sheet.read_text("utf-8").replace("eve;", "ada;"), "utf-8")
@@ -171,7 +171,7 @@ def test_each_reading_task_has_criteria_worth_its_points(name: str) -> None:
 def test_criteria_that_are_not_worth_the_task_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "criteria.toml"
     path.write_text(f'[[{ESSAY}]]\npoints = 3\nsaid = "x"\n')
-    with pytest.raises(TableError, match=f"{ESSAY} must be worth 2 points, got 3"):
+    with pytest.raises(TableError, match=f"{ESSAY} must be worth 4 points, got 3"):
         reading.criteria(path, KNOWN)
 
 

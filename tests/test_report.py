@@ -258,7 +258,7 @@ def test_what_the_book_gave_is_no_answer(tmp_path, sat):
         cell["source"] = re.sub(r"\]\(\.\./(\w+)\)", r"](https://x.org/\1.html)", cell["source"])
     assert "https://x.org" in json.dumps(nb)
     graded = sat(store(tmp_path / "ada.ipynb", nb))
-    assert graded.marks[-1] == Mark(ESSAY, 0.0, 2.0, "not answered")
+    assert graded.marks[-1] == Mark(ESSAY, 0.0, 4.0, "not answered")
     assert "not answered" in feedback(KNOWN, graded)
 
 
@@ -293,7 +293,7 @@ def test_an_essay_is_left_to_a_person_wherever_it_stands(tmp_path, sat, where):
     graded = sat(store(tmp_path / "ada.ipynb", ESSAYS[where]))
     assert graded.marks[-1].points is None
     assert MINE in feedback(KNOWN, graded)
-    assert graded.result == "16 of 18 points, and 2 that a person gives"
+    assert graded.result == "15 of 16 points, and 4 that a person gives"
 
 
 def test_an_essay_at_another_task_is_left_to_a_person(tmp_path, sat):
@@ -480,7 +480,7 @@ def words(page: str) -> str:
 def test_the_class_is_counted():
     graded = class_of("2.5 is too large", "-7 is too large", "no tensor")
     graded[2].marks[0].points = 0.0
-    graded[2].marks[-1] = Mark(ESSAY, 0.0, 2.0, "not answered")
+    graded[2].marks[-1] = Mark(ESSAY, 0.0, 4.0, "not answered")
     graded.append(Graded("<b>zoe", [], "zoe.ipynb: no notebook", [], 0.0))
     graded.append(Graded("gus", [], "", [], 0.0, failed="needs a person: the grader failed"))
     graded[0].note, graded[1].walls = "a1.ipynb was graded", []
@@ -490,17 +490,17 @@ def test_the_class_is_counted():
     assert "walls: files; made of: bubblewrap, namespaces" in said
     assert "5 hand-ins , 3 of them graded" in said
     assert "Task 1: the last state 1 0.67 1" in said
-    assert "Task 2: dot products 2 0.00 0" in said
-    assert "Together 18 15.67 16" in said
-    assert "Task 9: what does the experiment show? 2 a person reads it" in said
-    assert "(2 points) s0 s1 Not answered by s2 ." in said
+    assert "Task 2: dot products 1 0.00 0" in said
+    assert "Together 16 14.67 15" in said
+    assert "Task 9: what does the experiment show? 4 a person reads it" in said
+    assert "(4 points) s0 s1 Not answered by s2 ." in said
     assert "Without a result gus needs a person: the grader failed" in said
     assert "Refused &lt;b&gt;zoe zoe.ipynb: no notebook" in said
     assert "To look at s0 a1.ipynb was graded s1 without walls: files" in said
     assert "no student's grades.csv" in said
     assert "Task 2: dot products (3 of 3 wrong) 2 2.5 is too large s0 , s1 1 no tensor s2" in said
-    assert "s0 16 of 18 points, and 2 that a person gives" in said
-    assert "s2 15 of 20 points" in said
+    assert "s0 15 of 16 points, and 4 that a person gives" in said
+    assert "s2 14 of 20 points" in said
     assert "a1-check" not in said
     assert 'href="a1/s0.html"' in page and 'href="a1/%3Cb%3Ezoe.html"' in page
 
@@ -518,7 +518,7 @@ def test_many_mistakes_are_counted_together():
 def test_a_students_page_names_tasks_and_shows_code(tmp_path, sat):
     graded = sat(store(tmp_path / "ada.ipynb", notebook({TASK: "x < '</pre>'"})))
     said = words(feedback(KNOWN, graded))
-    assert "Task 2: dot products (0 of 2) 3 * too large What was handed in cell 7 x &lt; " in said
+    assert "Task 2: dot products (0 of 1) 3 * too large What was handed in cell 7 x &lt; " in said
     assert "a1-check" not in said
 
 
@@ -544,7 +544,7 @@ def rows(graded: list[Graded]) -> dict[str, dict[str, str]]:
 
 def test_a_table_separates_points_from_what_is_to_be_read():
     (row,) = rows(class_of("x")).values()
-    assert (row["points"], row["of"], row["to read"]) == ("16.0", "18.0", "2.0")
+    assert (row["points"], row["of"], row["to read"]) == ("15.0", "16.0", "4.0")
     assert (row[CHECK], row[ESSAY], row["note"]) == ("0.0", "read", "")
 
 
@@ -664,7 +664,7 @@ def test_a_table_is_whole_however_a_run_ends(tmp_path, monkeypatch, capsys, then
         grade.main([*ARGUMENTS, str(tmp_path / "in"), f"--out={tmp_path}"])
     assert not end or end.value.code == code
     found = {row["student"]: row for row in csv.DictReader((tmp_path / "a1.csv").open())}
-    assert found["ada"]["points"] == "16.0"
+    assert found["ada"]["points"] == "15.0"
     assert (found["bob"]["points"], found["bob"]["note"]) == ("" if code else "0.0", note)
     assert "2 hand-ins" in words((tmp_path / "a1.html").read_text())
     assert capsys.readouterr().out.count("grades.csv") == 1
@@ -679,7 +679,7 @@ def test_a_page_that_cannot_be_written_costs_no_points(tmp_path, monkeypatch, ca
     monkeypatch.setattr(grade, "_all", lambda *_: (each for each in [graded]))
     grade.main(["a1", str(tmp_path / "in"), f"--out={tmp_path}", f"--solutions={SOLUTIONS}"])
     (row,) = csv.DictReader((tmp_path / "a1.csv").open())
-    assert row["points"] == "16.0" and "could not be written" in row["note"]
+    assert row["points"] == "15.0" and "could not be written" in row["note"]
 
 
 def test_an_error_says_its_line_in_the_cell():

@@ -198,7 +198,7 @@ def test_a_lecturer_can_do_without_a_wall(imitate, tmp_path, capsys):
     patient = ["--seconds=300", "--whole=600"]  # other tests run beside
     grade.main([*hand_in(tmp_path), "--as-root", *patient, *words])
     (row,) = csv.DictReader((tmp_path / "a1.csv").open())
-    assert float(row["points"]) == 18, row
+    assert float(row["points"]) == 16, row
     assert row["note"] == "without walls: processes, files, disk, memory, forks"
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("walls: network, calls; without: processes, files, disk, memory, forks")
@@ -310,4 +310,4 @@ def test_neighbours_keep_their_points_and_files(who):
         assert len(modes) == 1 and modes != {0o666}
         rows = csv.DictReader((course / "graded" / "a1.csv").open())
         points = {row["student"]: float(row["points"]) for row in rows}
-    assert points == {"ada": 18, "zoe": 18, **dict.fromkeys(NEIGHBOURS, 16)}
+    assert points == {"ada": 16, "zoe": 16, **dict.fromkeys(NEIGHBOURS, 15)}

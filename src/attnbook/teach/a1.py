@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.a1_step import attention_error, context, decoder_step
-from attnbook.teach.asking import check
+from attnbook.teach.a1_step import OWN, attention_error, context, decoder_step
+from attnbook.teach.asking import check, gradient
 from attnbook.teach.judging import holds, numbers, right, same
 
 __all__ = [
@@ -53,7 +53,7 @@ def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5,
             "every sentence has the places of all: index both axes, sentence i with length i":
                 states[:, n - 1],
         },
-        axes="sentence d_model",
+        axes="batch d_model",
     )  # fmt: skip
     right("last_states", got, seed, 0)
 
@@ -129,37 +129,31 @@ def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3
     right("general_scores", got, seed, 0, 0)
 
 
-@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)})
+@check({"sizes": (1, 1, 3, 1, 2, 4)}, {"sizes": (3, 1, 1, 2, 3, 1)})
 def additive_scores(
-    answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)
+    answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 7, 6)
 ) -> None:
     """Bahdanau's score: a small network reads query and key."""
-    batch, queries, keys, d, hidden = sizes
+    batch, queries, keys, d_query, d_key, d_hidden = sizes
     some = numbers(seed)
-    q, k = some(batch, queries, d), some(batch, keys, d)
-    w, u, v = some(hidden, d), some(hidden, d), some(hidden)
-    inner = (
-        torch.einsum("hd,bqd->bqh", w, q)[:, :, None] + torch.einsum("hd,bkd->bkh", u, k)[:, None]
-    )
-    swapped = (
-        torch.einsum("hd,bqd->bqh", u, q)[:, :, None] + torch.einsum("hd,bkd->bkh", w, k)[:, None]
-    )
+    q, k = some(batch, queries, d_query), some(batch, keys, d_key)
+    w1, w2, v = some(d_hidden, d_key), some(d_hidden, d_query), some(d_hidden)
+    asked, offered = (q @ w2.T)[:, :, None], (k @ w1.T)[:, None]
+    inner = asked + offered
     got = same(
-        answer(q, k, w, u, v),
+        answer(q, k, w1, w2, v),
         inner.tanh() @ v,
         "additive_scores",
         {
             "the tanh is missing": inner @ v,
             "the tanh stands outside: it belongs before the product with v": (inner @ v).tanh(),
-            "W and U are exchanged: W maps the query, U the key": swapped.tanh() @ v,
             "a ReLU stands where the tanh should": inner.relu() @ v,
             "v is missing: the hidden numbers are added up": inner.tanh().sum(-1),
             "v is missing: the hidden numbers are averaged": inner.tanh().mean(-1),
             "v is missing: there is one number for each hidden unit": inner.tanh(),
             "query and key each have a tanh of their own; first add them":
-                ((q @ w.T).tanh()[:, :, None] + (k @ u.T).tanh()[:, None]) @ v,
-            "query and key are multiplied; they should be added":
-                ((q @ w.T)[:, :, None] * (k @ u.T)[:, None]).tanh() @ v,
+                (asked.tanh() + offered.tanh()) @ v,
+            "query and key are multiplied; they should be added": (asked * offered).tanh() @ v,
             "a sigmoid stands where the tanh should": inner.sigmoid() @ v,
             "a softmax was taken already, which is a later task": (inner.tanh() @ v).softmax(-1),
             "rows are keys, columns are queries; it should be the other way round":
@@ -167,10 +161,41 @@ def additive_scores(
         },
         axes="batch query key",
     )  # fmt: skip
+    twin, turned = some(batch, keys, d_query), some(d_hidden, d_query)  # now both fit both
+    same(
+        answer(q, twin, turned, w2, v),
+        (asked + (twin @ turned.T)[:, None]).tanh() @ v,
+        "additive_scores, where query and key are of one size,",
+        {
+            "W_1 and W_2 are exchanged: W_1 maps the key, W_2 the query": lambda: (
+                ((q @ turned.T)[:, :, None] + (twin @ w2.T)[:, None]).tanh() @ v
+            )
+        },
+        axes="batch query key",
+    )
     right("additive_scores", got, seed, 0, 0)
 
 
-@check({"sizes": (1, 2, 3)}, {"sizes": (2, 3, 1)})
+def _trainable(answer: Answer, scores: Tensor, may: Tensor, want: Tensor, seed: int) -> None:
+    """Check that the gradient at the scores is right, and no NaN where nothing may be seen."""
+    arrives = numbers(seed + 1)(*want.shape)
+    back = gradient(answer, arrives, scores, may)
+    holds(
+        not back.isnan().any(),
+        "attention_weights: the weights are right, but their gradient is NaN where a query may"
+        " attend to nothing, and one such row ends a training. Do not add minus infinity to"
+        " scores or multiply by it: fill it in",
+    )
+    mean = (want * arrives).sum(-1, keepdim=True)
+    same(
+        back,
+        want * (arrives - mean),
+        "the gradient that attention_weights passes on to the scores",
+        axes="batch query key",
+    )
+
+
+@check({"sizes": (1, 2, 3)}, {"sizes": (2, 3, 1)}, own=OWN)
 def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5)) -> None:
     """A softmax over the keys that the mask allows; True means that a key may be attended to."""
     batch, queries, keys = sizes
@@ -226,36 +251,38 @@ def attention_weights(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3
         "attention_weights: hidden keys have small weights; they must be exactly 0. Set their"
         " scores to minus infinity",
     )
-    for size in (200, 1000, -1000):
+    for size in (200, 1000, -1000, 10**6, -(10**6)):
         large = answer(scores + size, may)
         holds(
             not (isinstance(large, Tensor) and large.isnan().any()),
             "attention_weights of large scores must hold numbers, got NaN: the exponential of a"
-            f" score like {size} is {'infinite' if size > 0 else 0}. PyTorch's softmax takes care"
+            f" score like {size:,} is {'infinite' if size > 0 else 0}. PyTorch's softmax takes care"
             " of that",
         )
         same(
             large,
             (scores + size).masked_fill(~may, -torch.inf).softmax(-1).nan_to_num(),
-            f"attention_weights of large scores, like {size},",
+            f"attention_weights of large scores, like {size:,},",
             {
                 "hidden scores need minus infinity; a number like -100 may be larger than others":
                     (scores + size).masked_fill(~may, -100).softmax(-1) * may,
             },
             axes="batch query key",
         )  # fmt: skip
-    loud = scores.masked_fill(~may, 200)
-    powers = (loud - loud.amax(-1, keepdim=True)).exp() * may
-    same(
-        answer(loud, may),
-        want,
-        "attention_weights, with hidden scores of 200,",
-        {
-            "the largest score was taken among hidden ones, too; hide them first":
-                powers / powers.sum(-1, keepdim=True).clamp(min=1e-20),
-            "the largest score was taken among hidden ones, too; hide them first ":
-                powers / powers.sum(-1, keepdim=True),
-        },
-        axes="batch query key",
-    )  # fmt: skip
+    for size in (200, 10**6):
+        loud = scores.masked_fill(~may, size)
+        powers = (loud - loud.amax(-1, keepdim=True)).exp() * may
+        same(
+            answer(loud, may),
+            want,
+            f"attention_weights, with hidden scores of {size:,},",
+            {
+                "a hidden score, the largest, still counts; hide them first: fill minus infinity"
+                " in": powers / powers.sum(-1, keepdim=True).clamp(min=1e-20),
+                "the largest score was taken among hidden ones, too; hide them first":
+                    powers / powers.sum(-1, keepdim=True),
+            },
+            axes="batch query key",
+        )  # fmt: skip
+    _trainable(answer, scores, may, want, seed)
     right("attention_weights", got, seed, -1, 0)

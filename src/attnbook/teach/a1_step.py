@@ -1,4 +1,4 @@
-"""Checks of assignment 1, last part: the context, one decoder step, and alignment errors."""
+"""Checks of assignment 1, last part: the context, a decoder's step, and alignment errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,11 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.model.masks import padding_mask
 from attnbook.teach.asking import check
 from attnbook.teach.judging import number, numbers, parts, right, same
 
 Answer = Callable[..., Any]
+# Functions that no answer of assignments 1 and 2 may call: PyTorch's ready-made attention.
+OWN = ("scaled_dot_product_attention", "multi_head_attention_forward")
 
 
 @check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
@@ -54,24 +55,24 @@ def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)
     right("context", got, seed, 0, 0)
 
 
-def _extreme(answer: Answer, state: Tensor, memory: Tensor, mask: Tensor) -> None:
-    """Check scores of about -200 for words, and of about -200 or 1,000 for padding."""
-    root = state.shape[-1] ** 0.5
-    c = (200 * root) ** 0.5
-    state, memory = state.clone(), memory.clone()
-    state[:, 0] = c
-    for case, padding in {"scores are far below 0": -c, "padding is far above 0": 5 * c}.items():
-        memory[..., 0] = torch.where(mask, -c, padding)
-        scores = torch.einsum("bd,bkd->bk", state, memory) / root
+def _extreme(answer: Answer, memory: Tensor, mask: Tensor, seed: int) -> None:
+    """Check scores of -1,000,000 for words, equal to the last bit, and far above for padding."""
+    some, (batch, _, d) = numbers(seed), memory.shape
+    state, memory = torch.zeros(batch, d), memory.clone()
+    state[:, 0] = 1000
+    for case, padding in {"scores are far below 0": -1000, "padding is far above 0": 1000}.items():
+        memory[..., 0] = torch.where(mask, -1000, padding)
+        scores = 1000 * memory[..., 0]
         powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
-        _, weights = parts(answer(state, memory, mask), 2, "decoder_step must return two tensors")
+        found = answer(some(batch, 1), state, memory, mask, lambda _, s: s, some(d, 2 * d))
+        parts(found, 3, "decoder_step must return three tensors")
         same(
-            weights,
-            scores.masked_fill(~mask, -torch.inf).softmax(-1),
+            found[2],
+            mask / mask.sum(-1, keepdim=True),
             f"the weights of decoder_step, where {case},",
             {
-                "scores of padding need minus infinity; a number like -100 may be larger than"
-                " others": scores.masked_fill(~mask, -20).softmax(-1),
+                "scores of padding need minus infinity, filled in; a number like -100 may be larger"
+                " than others": scores.masked_fill(~mask, -100).softmax(-1),
                 "the largest score was taken among padding, too; hide it first":
                     powers / powers.sum(-1, keepdim=True),
             },
@@ -79,71 +80,96 @@ def _extreme(answer: Answer, state: Tensor, memory: Tensor, mask: Tensor) -> Non
         )  # fmt: skip
 
 
-@check({"lengths": (3,), "d": 2}, {"lengths": (1, 1), "d": 1})
+@check({"lengths": (3,), "sizes": (1, 2)}, {"lengths": (1, 1), "sizes": (2, 1)}, own=OWN)
 def decoder_step(
-    answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (3, 5), d: int = 4
+    answer: Answer,
+    seed: int = 0,
+    lengths: tuple[int, ...] = (3, 5),
+    sizes: tuple[int, ...] = (6, 4),
 ) -> None:
-    """One attention step of a decoder: from state and memory to context and weights."""
-    some = numbers(seed)
-    source = torch.zeros(len(lengths), max(lengths), dtype=torch.long)
-    for row, n in enumerate(lengths):
-        source[row, :n] = 1
-    state, memory, mask = (
-        some(len(lengths), d),
-        some(len(lengths), max(lengths), d),
-        padding_mask(source, 0),
+    """A step of Luong's decoder: from word and state to what the next word is predicted from."""
+    some, batch, n, (d_y, d) = numbers(seed), len(lengths), max(lengths), sizes
+    y, old, memory = some(batch, d_y), some(batch, d), some(batch, n, d)
+    mask = torch.arange(n) < torch.tensor(lengths)[:, None]
+    reads, keeps, w_c = some(d_y, d), some(d, d), some(d, 2 * d)
+    move: Callable[[Tensor, Tensor], Tensor] = lambda y, s: (y @ reads + s @ keeps).tanh()  # noqa: E731
+    new = move(y, old)
+
+    def hidden(state: Tensor, mask: Tensor = mask) -> Tensor:
+        return torch.einsum("bd,bkd->bk", state, memory).masked_fill(~mask, -torch.inf)
+
+    def read(weights: Tensor) -> Tensor:
+        return torch.einsum("bk,bkd->bd", weights, memory)
+
+    def joined(weights: Tensor, state: Tensor = new) -> Tensor:
+        return (torch.cat([read(weights), state], -1) @ w_c.T).tanh()
+
+    scores, weights = hidden(new), hidden(new).softmax(-1)
+    plain = torch.einsum("bd,bkd->bk", new, memory)
+    found = answer(y, old, memory, mask, move, w_c)
+    parts(
+        found,
+        3,
+        "decoder_step must return three tensors: the joined vector, the new state, the weights",
     )
-    scores = torch.einsum("bd,bkd->bk", state, memory)
-
-    def looked(scores: Tensor) -> Tensor:
-        return torch.einsum("bk,bkd->bd", scores.softmax(-1), memory)
-
-    hidden = scores.masked_fill(~mask, -torch.inf)
-    found = answer(state, memory, mask)
-    parts(found, 2, "decoder_step must return two tensors: the context, and the weights")
     got = same(
         found[0],
-        looked(hidden / d**0.5),
-        "the context of decoder_step",
+        joined(weights),
+        "the joined vector of decoder_step",
         {
-            "scores are not divided by the root of d": looked(hidden),
-            "scores are divided by d, not by its root": looked(hidden / d),
-            "padding is attended to: the mask is not used": looked(scores / d**0.5),
-            "padding is attended to, and scores are not divided": looked(scores),
-            "the softmax is divided by the root of d; its scores should be":
-                looked(hidden) / d**0.5,
-            "context and weights are exchanged": lambda: (hidden / d**0.5).softmax(-1),
+            "the old state asks; move first, then the new state asks":
+                joined(hidden(old).softmax(-1)),
+            "the old state asks, and is joined; the new one should":
+                joined(hidden(old).softmax(-1), old),
+            "the old state is joined; the new one should be": joined(weights, old),
+            "state and context are exchanged: the context comes first":
+                (torch.cat([new, read(weights)], -1) @ w_c.T).tanh(),
+            "the tanh is missing": torch.cat([read(weights), new], -1) @ w_c.T,
+            "this is the context; join it with the state": read(weights),
+            "this is the new state, which comes second": new,
+            "these are the weights, which come last": weights,
+            "scores are divided by a root, which this task does not ask for":
+                joined((scores / d**0.5).softmax(-1)),
+            "padding is attended to: the mask is not used": joined(plain.softmax(-1)),
             "the mask is turned round: it is True at words":
-                looked(scores.masked_fill(mask, -torch.inf) / d**0.5),
+                joined(hidden(new, ~mask).softmax(-1)),
             "the mask is turned round: it is True at words ":
-                looked(scores.masked_fill(mask, -1e9) / d**0.5),
+                joined(plain.masked_fill(mask, -1e9).softmax(-1)),
             "weights were set to 0 after the softmax; set scores to minus infinity before it":
-                torch.einsum("bk,bkd->bd", (scores / d**0.5).softmax(-1) * mask, memory),
+                joined(plain.softmax(-1) * mask),
             "scores were set to 0 where the mask is False; a score of 0 still gets weight":
-                looked(scores * mask / d**0.5),
-            "scores are divided by the root of the number of words, not of d":
-                looked(hidden / max(lengths) ** 0.5),
-            "it is a mean over the places; the weights sum to 1 already":
-                looked(hidden / d**0.5) / max(lengths),
-            "the softmax runs over the sentences; it should run over the words": torch.einsum(
-                "bk,bkd->bd", (hidden / d**0.5).softmax(0), memory
-            ),
-            "the state is added; only what was read is asked for":
-                state + looked(hidden / d**0.5),
+                joined((plain * mask).softmax(-1)),
+            "the context is a mean over the places; the weights sum to 1 already":
+                joined(weights / n),
+            "the softmax runs over the sentences; it should run over the words":
+                joined(scores.softmax(0)),
+            "the state moved twice": joined(hidden(move(y, new)).softmax(-1), move(y, new)),
         },
         axes="batch d_model",
     )  # fmt: skip
     same(
         found[1],
-        (hidden / d**0.5).softmax(-1),
+        new,
+        "the state of decoder_step",
+        {
+            "this is the old state": old,
+            "this is the joined vector, which comes first": joined(weights),
+            "this is the context, which nobody asked for": read(weights),
+        },
+        axes="batch d_model",
+    )
+    same(
+        found[2],
+        weights,
         "the weights of decoder_step",
         {
-            "these are scores; take the softmax": hidden / d**0.5,
-            "these are scores; take the softmax ": scores / d**0.5,
+            "these are scores; take the softmax": scores,
+            "these are scores; take the softmax ": plain,
+            "this is the context, which nobody asked for": read(weights),
         },
         axes="batch source",
     )
-    _extreme(answer, state, memory, mask)
+    _extreme(answer, memory, mask, seed)
     right("decoder_step", got, seed, 0)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.a2_positions import OWN, distance_bias, position_vectors, rotate
-from attnbook.teach.asking import check
-from attnbook.teach.judging import numbers, parts, right, same
+from attnbook.teach.a1_step import OWN
+from attnbook.teach.a2_positions import distance_bias, position_vectors, rotate
+from attnbook.teach.asking import check, gradient
+from attnbook.teach.judging import holds, numbers, parts, right, same
 
 __all__ = [
     "causal_mask",
@@ -52,7 +53,7 @@ def project(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4, 5,
             "they are divided by a root; that belongs to the scores": x @ w / w.shape[1] ** 0.5,
             "a softmax was taken; that belongs to the scores": (x @ w).softmax(-1),
         }
-        got = same(got, x @ w, f"the {name} of project", wrong, axes="batch token d")
+        got = same(got, x @ w, f"the {name} of project", wrong, axes="batch word d")
         right(f"project, {name}", got, seed, 0, 0)
 
 
@@ -146,7 +147,7 @@ def decoder_mask(
             "it looks to the right: row i is the word that asks, column j the word it looks at":
                 words[:, None] & causal.mT,
         },
-        axes="sentence query key",
+        axes="batch query key",
     )  # fmt: skip
     right("decoder_mask", got.float(), seed, 0, -1)
 
@@ -157,7 +158,7 @@ def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor)
     d_k = w_k.shape[1]
     high, q_high, k_high = x.clone(), w_q.clone(), w_k.clone()
     high[..., 0], q_high[0], k_high[0], q_high[:, 0], k_high[:, 0] = 1, 0, 0, 0, 0
-    high[:, -1, 0] = 1000  # the last word's key, which the others must not see
+    high[:, -1, 0] = 10**6  # the last word's key, which the others must not see
     q_high[0, 0], k_high[0, 0] = 1, d_k**0.5
     loud = (high @ q_high @ (high @ k_high).mT / d_k**0.5).masked_fill(~mask, -torch.inf)
     same(
@@ -165,23 +166,60 @@ def _loud(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor)
         loud.softmax(-1) @ (high @ w_v),
         "self_attention, where a hidden score is far above all others,",
         {},
-        axes="batch token d_v",
+        axes="batch word d_v",
     )
 
 
 def _low(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], mask: Tensor) -> None:
-    """Check scores of -5,000, equal to the last bit, so that rounding changes no weight."""
+    """Check scores of -1,000,000, equal to the last bit, so that rounding changes no weight."""
     w_q, w_k, w_v = matrices
     alike, q_low = x.clone(), torch.zeros_like(w_q)
-    alike[..., 0], q_low[0, 0] = 1, (5000 * w_k.shape[1] ** 0.5) ** 0.5
+    alike[..., 0], q_low[0, 0] = 1, (10**6 * w_k.shape[1] ** 0.5) ** 0.5
     same(
         answer(alike, q_low, -q_low, w_v, mask),
         mask / mask.sum(-1, keepdim=True) @ (alike @ w_v),
-        "self_attention, where all scores are -5,000,",
+        "self_attention, where all scores are -1,000,000,",
         {"hidden scores need minus infinity; a number like -1,000 may be larger than others":
             alike.new_zeros(mask.shape).masked_fill(~mask, 4000).softmax(-1) @ (alike @ w_v)},
-        axes="batch token d_v",
+        axes="batch word d_v",
     )  # fmt: skip
+
+
+def _holes(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], may: Tensor) -> None:
+    """Check masks of holes, another for each sentence, and a word that may look at nothing."""
+    w_q, w_k, w_v = matrices
+    may = may.clone()
+    may[0, -1] = False
+    x = x.clone().requires_grad_()
+    plain, v = x @ w_q @ (x @ w_k).mT / w_k.shape[1] ** 0.5, x @ w_v
+
+    def read(may: Tensor, least: float = -torch.inf) -> Tensor:
+        return plain.masked_fill(~may, least).softmax(-1) @ v
+
+    first = torch.arange(may.shape[-1]) < may.sum(-1, keepdim=True)
+    want = plain.masked_fill(~may, -torch.inf).softmax(-1).masked_fill(~may, 0) @ v
+    same(
+        answer(x.detach(), w_q, w_k, w_v, may),
+        want,
+        "self_attention with a mask of holes",
+        {
+            "a word that may look at nothing gives NaN; it should read zeros": read(may),
+            "a word that may look at nothing reads all; it should read zeros": read(may, -1e9),
+            "only the number of words was read off the mask, not which":
+                read(first).nan_to_num(),
+            "only the number of words was read off the mask, not which ": read(first),
+        },
+        axes="batch word d_v",
+    )  # fmt: skip
+    arrives = want.detach().cos()
+    (wanted,) = torch.autograd.grad((want * arrives).sum(), x)
+    back = gradient(answer, arrives, x.detach(), w_q, w_k, w_v, may)
+    holds(
+        not back.isnan().any(),
+        "self_attention: what is read is right, but its gradient is NaN where a word may look at"
+        " nothing. Do not add minus infinity to scores or multiply by it: fill it in",
+    )
+    same(back, wanted, "the gradient that self_attention passes on to x", axes="batch word d_model")
 
 
 @check({"sizes": (1, 2, 3, 1, 1)}, {"sizes": (2, 3, 1, 2, 1)}, own=OWN)
@@ -191,7 +229,7 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
     some = numbers(seed)
     x = some(batch, n, d_model)
     w_q, w_k, w_v = some(d_model, d_k), some(d_model, d_k), some(d_model, d_v)
-    mask = torch.ones(n, n, dtype=torch.bool).tril()
+    mask = torch.ones(batch, n, n, dtype=torch.bool).tril()
     q, k, v = x @ w_q, x @ w_k, x @ w_v
     plain = q @ k.mT
 
@@ -232,9 +270,9 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
             "the mask is turned round: True means may be looked at  ":
                 (plain / d_k**0.5).masked_fill(mask, -1e9).softmax(-1) @ v,
             "the mask's rows and columns are exchanged: rows are the words that look":
-                (plain / d_k**0.5).masked_fill(~mask.T, -torch.inf).softmax(-1) @ v,
+                (plain / d_k**0.5).masked_fill(~mask.mT, -torch.inf).softmax(-1) @ v,
         },
-        axes="batch token d_v",
+        axes="batch word d_v",
     )  # fmt: skip
     open_ = answer(x, w_q, w_k, w_v, torch.ones_like(mask))
     same(
@@ -243,10 +281,11 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         "self_attention with a mask that hides nothing",
         {"the mask was not asked: it is causal although nothing should be hidden":
             read(plain / d_k**0.5)},
-        axes="batch token d_v",
+        axes="batch word d_v",
     )  # fmt: skip
-    may = some(n, n) > 0
-    may[torch.arange(n), torch.randperm(n, generator=torch.Generator().manual_seed(seed))] = True
+    may = some(batch, n, n) > 0
+    some_order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    may[:, torch.arange(n), some_order] = True
     low, q_low, k_low = x.clone(), w_q.clone(), w_k.clone()
     low[..., 0], q_low[0], k_low[0], q_low[:, 0], k_low[:, 0] = 1, 0, 0, 0, 0
     q_low[0, 0] = (200 * d_k**0.5) ** 0.5
@@ -259,24 +298,16 @@ def self_attention(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5
         {
             "hidden scores need minus infinity; a number like -100 may be larger than others":
                 far.masked_fill(~may, -100).softmax(-1) @ (low @ w_v),
+            "every sentence has the mask of the first":
+                far.masked_fill(~may[:1], -torch.inf).softmax(-1) @ (low @ w_v),
             "only the number of words was read off the mask, not which":
-                far.masked_fill(torch.arange(n) >= may.sum(1, keepdim=True), -torch.inf).softmax(-1)
-                @ (low @ w_v),
+                far.masked_fill(
+                    torch.arange(n) >= may.sum(-1, keepdim=True), -torch.inf
+                ).softmax(-1) @ (low @ w_v),
         },
-        axes="batch token d_v",
+        axes="batch word d_v",
     )  # fmt: skip
     _loud(answer, x, (w_q, w_k, w_v), mask)
     _low(answer, x, (w_q, w_k, w_v), mask)
-    same(
-        answer(x, w_q, w_k, w_v, may),
-        (plain / d_k**0.5).masked_fill(~may, -torch.inf).softmax(-1) @ v,
-        "self_attention with a mask of holes",
-        {
-            "only the number of words was read off the mask, not which":
-                (plain / d_k**0.5).masked_fill(
-                    torch.arange(n) >= may.sum(1, keepdim=True), -torch.inf
-                ).softmax(-1) @ v,
-        },
-        axes="batch token d_v",
-    )  # fmt: skip
+    _holes(answer, x, (w_q, w_k, w_v), may)
     right("self_attention", got, seed, 0, -1)

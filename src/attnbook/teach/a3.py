@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm
 
 from attnbook.teach.a3_decoder import cache_bytes, loss_of_words, shift
+from attnbook.teach.a3_heads import OWN, multi_head
 from attnbook.teach.asking import check
 from attnbook.teach.judging import constant, numbers, right, same
 
@@ -27,11 +28,6 @@ __all__ = [
 ]
 
 Answer = Callable[..., Any]
-OWN = (  # what these tasks build, and equivalent functions
-    *("scaled_dot_product_attention", "multi_head_attention_forward"),
-    *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm"),
-    *("batch_norm", "native_batch_norm", "rms_norm"),
-)
 
 
 @check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 1, 3, 1)}, own=OWN)
@@ -83,72 +79,6 @@ def join_heads(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
         axes="batch token d_model",
     )  # fmt: skip
     right("join_heads", got, seed, 0, 0, slice(4))
-
-
-@check({"sizes": (1, 1, 1, 3)}, {"sizes": (2, 3, 4, 1)}, own=OWN)
-def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 5, 3, 4)) -> None:
-    """Several heads of attention, and a matrix that mixes their outputs."""
-    batch, n, heads, d = sizes
-    some, d_model = numbers(seed), heads * d
-    x = some(batch, n, d_model)
-    w_q, w_k, w_v, w_o = (some(d_model, d_model) / d_model**0.5 for _ in range(4))
-
-    def split(x: Tensor) -> Tensor:
-        return x.unflatten(-1, (heads, d)).transpose(1, 2)
-
-    q, k, v = (split(x @ w) for w in (w_q, w_k, w_v))
-
-    def found(scores: Tensor, values: Tensor = v, w: Tensor | None = w_o, dim: int = -1) -> Tensor:
-        out = (scores.softmax(dim) @ values).transpose(1, 2).flatten(2)
-        return out if w is None else out @ w
-
-    def multi(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return ((q @ k.mT / d**0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
-
-    whole = (x @ w_q) @ (x @ w_k).mT / d_model**0.5
-    got = same(
-        answer(x, w_q, w_k, w_v, w_o, heads),
-        found(q @ k.mT / d**0.5),
-        "multi_head",
-        {
-            "scores are divided by the root of d_model; a head's vectors have d_head numbers":
-                found(q @ k.mT / d_model**0.5),
-            "scores are not divided by the root of d_head": found(q @ k.mT),
-            "the last matrix is missing, which mixes what the heads found":
-                found(q @ k.mT / d**0.5, w=None),
-            "there is one head: the vectors were not split":
-                whole.softmax(-1) @ (x @ w_v) @ w_o,
-            "the softmax runs over the queries; it should run over the keys":
-                found(q @ k.mT / d**0.5, dim=-2),
-            "words and heads are mixed when the heads are joined":
-                ((q @ k.mT / d**0.5).softmax(-1) @ v).reshape(batch, n, d_model) @ w_o,
-            "heads look at each other, not words at words":
-                ((q.transpose(1, 2) @ k.transpose(1, 2).mT / d**0.5).softmax(-1)
-                 @ v.transpose(1, 2)).flatten(2) @ w_o,
-            "keys are also values": found(q @ k.mT / d**0.5, k),
-            "scores are divided by d_head, not by its root": found(q @ k.mT / d),
-            "scores are divided by the root of the number of heads, not of d_head":
-                found(q @ k.mT / heads**0.5),
-            "the last matrix is transposed": found(q @ k.mT / d**0.5, w=w_o.T),
-            "matrices are transposed: x stands on the left of each": lambda: (
-                multi(split(x @ w_q.T), split(x @ w_k.T), split(x @ w_v.T)) @ w_o.T
-            ),
-            "x is added; that is the block's business": x + found(q @ k.mT / d**0.5),
-            "keys ask and queries answer: q and k are exchanged": found(k @ q.mT / d**0.5),
-            "words and heads are mixed when the vectors are split":
-                multi(*((x @ w).view(batch, heads, n, d) for w in (w_q, w_k, w_v))) @ w_o,
-            "words and heads are mixed, when vectors are split and when they are joined":
-                multi(*((x @ w).view(batch, heads, n, d) for w in (w_q, w_k, w_v)))
-                .unflatten(-1, (heads, d)).transpose(1, 2).reshape(batch, n, d_model) @ w_o,
-            "a head takes every n-th number; it should take numbers that stand side by side":
-                multi(*((x @ w).view(batch, n, d, heads).permute(0, 3, 1, 2)
-                        for w in (w_q, w_k, w_v))) @ w_o,
-            "numbers of all heads take turns when they are joined":
-                ((q @ k.mT / d**0.5).softmax(-1) @ v).permute(0, 2, 3, 1).flatten(2) @ w_o,
-        },
-        axes="batch token d_model",
-    )  # fmt: skip
-    right("multi_head", got, seed, 0, 0, slice(4))
 
 
 @check({"sizes": (1, 1, 3)}, {"sizes": (2, 2, 4)}, own=OWN)
@@ -246,7 +176,7 @@ def feed_forward(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 
 
 @check({"sizes": (1, 1, 3)}, {"sizes": (2, 4, 2)}, own=OWN)
 def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> None:
-    """Two sublayers with norms and residual connections, in "pre" order."""
+    """Two sublayers with norms and residual connections, in "pre" and in "post" order."""
     some, d = numbers(seed), sizes[-1]
     x, m1, m2 = some(*sizes), some(d, d), some(d, d)
     attend: Callable[[Tensor], Tensor] = lambda x: (x.cumsum(1) @ m1).tanh()  # noqa: E731
@@ -255,8 +185,9 @@ def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> 
     norm_f: Callable[[Tensor], Tensor] = lambda x: 2 * layer_norm(x, (d,)) + 1  # noqa: E731
     middle = x + attend(norm_a(x))
     post = norm_a(x + attend(x))
+    bare = x + attend(x)
     got = same(
-        answer(x, attend, feed, norm_a, norm_f),
+        answer(x, attend, feed, norm_a, norm_f, True),
         middle + feed(norm_f(middle)),
         "block",
         {
@@ -291,6 +222,30 @@ def block(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 4)) -> 
                 (x + feed(norm_f(x))) + attend(norm_a(x + feed(norm_f(x)))),
             "the norms are exchanged":
                 (x + attend(norm_f(x))) + feed(norm_a(x + attend(norm_f(x)))),
+        },
+        axes="batch token d_model",
+    )  # fmt: skip
+    same(
+        answer(x, attend, feed, norm_a, norm_f, False),
+        norm_f(post + feed(post)),
+        "block, where `pre` is False,",
+        {
+            "`pre` is not read: the norms stand before the layers": middle + feed(norm_f(middle)),
+            "norms stand behind the layers, before the sums; they should be taken of the sums":
+                x + norm_a(attend(x)) + norm_f(feed(x + norm_a(attend(x)))),
+            "norms are missing": bare + feed(bare),
+            "the first norm is missing": norm_f(bare + feed(bare)),
+            "the last norm is missing": post + feed(post),
+            "the norms are exchanged": norm_a(norm_f(bare) + feed(norm_f(bare))),
+            "norm_a is taken of both sums; norm_f belongs behind the second":
+                norm_a(post + feed(post)),
+            "norms stand before the layers, too; they should be taken of the sums alone":
+                norm_f(norm_a(middle) + feed(norm_f(norm_a(middle)))),
+            "what came in is not added": norm_f(feed(norm_a(attend(x)))),
+            "the second sum is of what came in first; what stands between should be added":
+                norm_f(x + feed(post)),
+            "the second sum is of what was there before the norm": norm_f(bare + feed(post)),
+            "the network is missing": post,
         },
         axes="batch token d_model",
     )  # fmt: skip

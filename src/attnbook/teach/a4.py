@@ -4,6 +4,7 @@ Each check calls the student's function with seeded random tensors and prints on
 """
 
 from collections.abc import Callable
+from math import isnan
 from typing import Any
 
 import torch
@@ -179,6 +180,13 @@ def masked_loss(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 5, 7
                 (logits.argmax(-1) == tokens)[chosen].double().mean().item(),
         },
     )  # fmt: skip
+    none = answer(logits, tokens, torch.zeros_like(chosen))
+    value = none.item() if isinstance(none, Tensor) and none.numel() == 1 else none
+    holds(
+        not (isinstance(value, float) and isnan(value)),
+        "masked_loss is NaN where no place is chosen, 0 is right: a mean of no numbers is 0 / 0",
+    )
+    number(none, 0.0, "masked_loss, where no place is chosen,")
     right("masked_loss", got, seed)
 
 

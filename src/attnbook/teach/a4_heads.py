@@ -184,7 +184,7 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
     causal = torch.ones(n, n, dtype=torch.bool).tril()
     want = words[:, None].expand(-1, n, -1)
     got = same(
-        answer(tokens, pad),
+        _broadcast(answer(tokens, pad), want),
         want,
         "encoder_mask",
         {
@@ -203,8 +203,8 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
             "a word may look at itself, too": want & ~torch.eye(n, dtype=torch.bool),
             "one of the two is a word; the word that is looked at must be one":
                 want | words[..., None],
-            "it says where words are; a mask says it for each query": words,
-            "it says where words are; a mask says it for each query ": words[:, None],
+            "it says where words are; a mask says it for each query, and needs an axis for them":
+                words,
         },
         axes="row query key",
     )  # fmt: skip
@@ -212,7 +212,7 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
     words = tokens != pad
     between = words.cumsum(1).bool() & words.flip(1).cumsum(1).flip(1).bool()
     same(
-        answer(tokens, pad),
+        _broadcast(answer(tokens, pad), want),
         words[:, None].expand(-1, n, -1),
         "encoder_mask, where padding stands between words,",
         {"all between the first and the last word is taken for words":
@@ -222,3 +222,11 @@ def encoder_mask(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 4
         axes="row query key",
     )  # fmt: skip
     right("encoder_mask", got.float(), seed, 0, -1)
+
+
+def _broadcast(got: Any, want: Tensor) -> Any:
+    """An answer whose axes have the sizes of `want` or 1, in its full shape."""
+    fits = isinstance(got, Tensor) and got.ndim == want.ndim
+    if fits and all(n in (1, size) for n, size in zip(got.shape, want.shape, strict=True)):
+        return got.expand_as(want)
+    return got

@@ -1,4 +1,4 @@
-"""Checks of assignment 5: the code length of a text, generation, and sampling.
+"""Checks of assignment 5: training, the code length of a text, generation, and sampling.
 
 Each check calls the student's function with seeded random tensors and prints one line.
 """
@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnbook.teach.a1_step import OWN
 from attnbook.teach.a4_heads import whole_number
 from attnbook.teach.a5_draws import draw, keep_k, keep_p, warm
+from attnbook.teach.a5_training import fit
 from attnbook.teach.asking import check
 from attnbook.teach.judging import constant, holds, number, numbers, parts, right, same
 
@@ -19,6 +21,7 @@ __all__ = [
     "attend_with_cache",
     "bits_per_byte",
     "draw",
+    "fit",
     "keep_k",
     "keep_p",
     "praise",
@@ -175,7 +178,7 @@ def write_on(answer: Answer, seed: int = 0, vocab: int = 7, more: int = 5) -> No
     right("write_on", torch.tensor(got).float(), seed)
 
 
-@check({"sizes": (1, 1, 0, 3)}, {"sizes": (2, 1, 1, 1)})
+@check({"sizes": (1, 1, 0, 3)}, {"sizes": (2, 1, 1, 1)}, own=OWN)
 def attend_with_cache(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """One decoder step with a KV cache."""
     batch, heads, past, d = sizes

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from attnbook.model import sampling
-from attnbook.teach.a4_heads import whole_number
 from attnbook.teach.asking import check
-from attnbook.teach.judging import numbers, right, same
+from attnbook.teach.judging import constant, numbers, right, same
 
 Answer = Callable[..., Any]
 HIDDEN = -torch.inf
@@ -60,12 +59,17 @@ def warm(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 6)) -> None
     right("warm", got, seed, 0)
 
 
-@check({"sizes": (1, 4), "k": 1}, {"sizes": (2, 5), "k": 5}, leaves={0: "logits"})
+@check(
+    {"sizes": (1, 4), "k": 1},
+    {"sizes": (2, 5), "k": 5},
+    {"sizes": (2, 3), "k": 6},
+    leaves={0: "logits"},
+)
 def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: int = 3) -> None:
     """Top-k: all but the k most likely tokens get probability 0."""
     logits = numbers(seed)(*sizes)
     order = logits.argsort(-1, descending=True)
-    best = logits.topk(k).values
+    best = logits.topk(min(k, sizes[1])).values
 
     def kept(which: Tensor) -> Tensor:
         return torch.full_like(logits, HIDDEN).scatter(-1, which, logits.gather(-1, which))
@@ -81,7 +85,7 @@ def keep_k(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 7), k: in
             "what is left out gets 0, which is a logit like others: it needs minus infinity":
                 kept(order[:, :k]).masked_fill(kept(order[:, :k]).isinf(), 0),
             "the first k tokens are kept, not the likeliest":
-                kept(torch.arange(k).expand(sizes[0], -1)),
+                kept(torch.arange(min(k, sizes[1])).expand(sizes[0], -1)),
             "the likeliest are left out; all others should be": kept(order[:, k:]),
             "only the likeliest one is kept": kept(order[:, :1]),
             "the rows share one limit; each has its own":
@@ -172,12 +176,29 @@ def keep_p(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (4, 9), p: fl
         },
         axes="row token",
     )  # fmt: skip
+    exact, limit = torch.tensor([1 / 2, 1 / 4, 3 / 16, 1 / 16]), constant(seed, 0.5, 0.75)
+    order = torch.randperm(4, generator=torch.Generator().manual_seed(seed))
+    logits = exact.log()[order][None]
+    sums = logits.softmax(-1).sort(descending=True).values.cumsum(-1)[0]
+    if sums[:2].tolist() == [0.5, 0.75]:  # some processors may round otherwise
+        same(
+            answer(logits, limit),
+            logits.masked_fill(exact[order] < (0.5 if limit == 0.5 else 0.25), HIDDEN),
+            "keep_p, where a sum is exactly p,",
+            {
+                "a sum that is p has reached it: one token too many stays":
+                    logits.masked_fill(exact[order] < (0.25 if limit == 0.5 else 0.1), HIDDEN),
+                "a sum that is p has reached it: its last token stays, too":
+                    logits.masked_fill(exact[order] < (1 if limit == 0.5 else 0.5), HIDDEN),
+            },
+            axes="row token",
+        )  # fmt: skip
     right("keep_p", got.clamp(min=-99), seed, 0)
 
 
 @check({"n": 1}, {"n": 2})
 def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
-    """The token whose part of the interval 0 .. 1 contains a number."""
+    """The tokens whose parts of the interval 0 .. 1 contain numbers."""
     shares = (2 * numbers(seed)(n)).softmax(-1).double()
     sums = shares.cumsum(-1)
     u = [*(sums[:-1] - 0.3 * shares[:-1]).tolist(), *(sums[:-1] + 0.3 * shares[1:]).tolist(), 0.0]
@@ -186,13 +207,14 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     by_rank = torch.tensor([int(ranks[int((best.cumsum(-1) <= x).sum())]) for x in u])
     back = shares.flip(0).cumsum(-1)
     backwards = torch.tensor([n - 1 - min(int((back <= x).sum()), n - 1) for x in u])
-    found = [answer(shares, x) for x in u]
-    found = [whole_number(i, "the id that draw returns") for i in found]
-    same(
-        torch.tensor(found),
+    got = same(
+        answer(shares, torch.tensor(u, dtype=torch.float64)),
         want,
         "draw",
         {
+            "each token has a number; each u should have one":
+                torch.tensor([sum(float(s) <= x for x in u) for s in sums]),
+            "there is one id; each u should have one": want[:1],
             "the likeliest is always taken": shares.argmax().expand(len(u)),
             "it is one token too far": (want + 1).clamp(max=n - 1),
             "it is the token before": (want - 1).clamp(min=0),
@@ -223,13 +245,12 @@ def draw(answer: Answer, seed: int = 0, n: int = 6) -> None:
     sums = shares.cumsum(-1)
     borders = sorted({0.0, *sums[:-2].tolist()} - {1.0})
     want = torch.tensor([int((sums <= x).sum()) for x in borders])
-    found_there = [whole_number(answer(shares, x), "the id that draw returns") for x in borders]
     same(
-        torch.tensor(found_there),
+        answer(shares, torch.tensor(borders, dtype=torch.float64)),
         want,
         "draw, on the borders between pieces,",
         {"a border belongs to the piece behind it: a token of probability 0 is never drawn":
             torch.tensor([int((sums < x).sum()) for x in borders])},
         axes="draw",
     )  # fmt: skip
-    right("draw", torch.tensor(found).float(), seed)
+    right("draw", got.float(), seed)

@@ -81,11 +81,18 @@ class _Asked:
         self.answer, self.name, self.own, self.leaves = answer, name, own, leaves
         self.printed = io.StringIO()
         self.raised: BaseException | None = None
+        self.shapes = ""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
+        return self.ask(args, more)
+
+    def ask(self, args: tuple[Any, ...], more: dict[str, Any], arrives: Any = None) -> Any:
+        """The answer's result, or where a gradient `arrives` there, what it passes on."""
+        shapes = [str([*each.shape]) for each in args if isinstance(each, Tensor)]
+        self.shapes = f"called with {', '.join(shapes)}" if shapes else ""
         try:
             with redirect_stdout(self.printed), redirect_stderr(self.printed):
-                found, changed, called = self._watched(args, more)
+                found, changed, called = self._watched(args, more, arrives)
         except BaseException as error:
             blank = getattr(error, "kind", type(error).__name__)
             words = str(error).partition("(line ")[0].strip(" :")  # the wire adds the line
@@ -104,12 +111,12 @@ class _Asked:
             )
         return found
 
-    def _watched(self, args: tuple[Any, ...], more: dict[str, Any]) -> Any:
+    def _watched(self, args: tuple[Any, ...], more: dict[str, Any], arrives: Any) -> Any:
         if not isinstance(self.answer, Remote):
             if not callable(self.answer):
                 raise AnswerError(f"{self.name} must be a function, got a {kind(self.answer)}")
-            return watched(self.answer, args, more, self.own)
-        found = self.answer.watched(args, more, self.own)
+            return watched(self.answer, args, more, self.own, arrives)
+        found = self.answer.watched(args, more, self.own, arrives)
         match found:
             case (_, [*changed], [*called]) if all(isinstance(i, int) for i in changed):
                 return found[0], changed, [*map(str, called)]
@@ -118,7 +125,8 @@ class _Asked:
     def trouble(self, error: BaseException) -> BaseException:
         """The error to raise instead, without lines of the check."""
         if isinstance(error, AnswerError):
-            return AnswerError(str(error))
+            told = error.unexplained and self.shapes
+            return AnswerError(f"{error} ({self.shapes})" if told else str(error))
         if isinstance(error, Exception) and not (
             error is self.raised or isinstance(error, GoneError)
         ):
@@ -131,7 +139,34 @@ class _Asked:
                 if not part.tb_frame.f_code.co_filename.startswith(CHECKS):
                     kept = TracebackType(kept, part.tb_frame, part.tb_lasti, part.tb_lineno)
             each.__traceback__ = kept
+        if isinstance(error, Exception) and self.shapes:
+            error.add_note(f"{self.name} was {self.shapes}")
         return error
+
+
+def gradient(answer: Callable[..., Any], arrives: Tensor, *args: Any) -> Tensor:
+    """The gradient that an answer passes on to its first argument, wherever it runs.
+
+    Args:
+        answer: what `check` hands to a test.
+        arrives: the gradient at its result, a tensor of that shape.
+        args: its arguments, the first one a tensor.
+
+    Raises:
+        AnswerError: if no gradient comes through, or one of another shape.
+    """
+    if not isinstance(answer, _Asked):
+        raise TypeError(f"answer must be what `check` hands to a test, got a {kind(answer)}")
+    found = answer.ask(args, {}, arrives)
+    if isinstance(found, Tensor) and found.shape == args[0].shape:
+        return found
+    why = f": {found[:200]}" if isinstance(found, str) and found else ""
+    if "inplace" in why:
+        why = ": a tensor that it needs was changed in place. Make a new one instead"
+    raise AnswerError(
+        f"{answer.name}: the numbers are right, but no gradient comes back to the first argument,"
+        f" so that nothing can be trained{why}"
+    )
 
 
 def _behind(error: BaseException) -> list[BaseException]:
@@ -191,6 +226,7 @@ def watched(
     args: Sequence[Any],
     more: Mapping[str, Any],
     own: Sequence[str],
+    arrives: Tensor | None = None,
 ) -> tuple[Any, list[int], list[str]]:
     """Call a function with copies of its arguments, and record its calls.
 
@@ -198,6 +234,8 @@ def watched(
         function: a student's function.
         args, more: its arguments.
         own: names of PyTorch's functions whose calls are reported.
+        arrives: a gradient at the result. In the result's place comes what passes on to the first
+            argument, or where nothing does, words that say why.
 
     Returns:
         Its result, as `attnbook.teach.wire` would transmit it, an iterator as a tuple; the indices
@@ -205,7 +243,10 @@ def watched(
         called.
     """
     watch, before = _Watch(own), sys.getprofile()
-    handed = [watch.handed(each) for each in args]
+    handed, first = [watch.handed(each) for each in args], None
+    if arrives is not None:
+        first = handed[0].requires_grad_()
+        handed[0] = first.clone()  # which may be changed in place, as a leaf may not
     with watch if own else nullcontext():
         sys.setprofile(watch.heard)
         try:
@@ -215,7 +256,20 @@ def watched(
         finally:
             sys.setprofile(before)
     changed = [i for i, each in enumerate(args) if not _equal(handed[i], each)]
+    if first is not None and arrives is not None:
+        found = _passed_on(found, first, arrives)
     return _seen(found), changed, watch.called
+
+
+def _passed_on(found: Any, first: Tensor, arrives: Tensor) -> Tensor | str:
+    """The gradient at the first argument, or words that say why there is none."""
+    if not isinstance(found, Tensor) or not found.requires_grad:
+        return ""
+    try:  # the gradient of a number: for that of a tensor, torch first imports sympy
+        (back,) = torch.autograd.grad((found * arrives).sum(), first, allow_unused=True)
+    except RuntimeError as error:
+        return str(error)
+    return "" if back is None else back
 
 
 def _equal(now: Any, then: Any) -> bool:

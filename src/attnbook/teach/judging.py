@@ -14,7 +14,9 @@ def numbers(seed: int) -> Callable[..., Tensor]:
 
 
 class AnswerError(AssertionError):
-    """An answer is wrong; the message says why."""
+    """An answer is wrong; the message says why, unless it is `unexplained`."""
+
+    unexplained = False
 
     def _render_traceback_(self) -> list[str]:
         """The traceback that IPython shows: the message only."""
@@ -57,7 +59,7 @@ def same(
         shape = f"[{axes}] = {list(want.shape)}" if axes else f"{list(want.shape)}"
         turned = got.ndim > 1 and got.mT.shape == want.shape
         hint = causes or (": are the last two axes exchanged?" if turned else "")
-        raise AnswerError(f"{name} must have the shape {shape}, got {list(got.shape)}{hint}")
+        raise _wrong(f"{name} must have the shape {shape}, got {list(got.shape)}", hint)
     if got.is_floating_point() != want.is_floating_point() or (want.dtype == torch.bool) != (
         got.dtype == torch.bool
     ):
@@ -65,17 +67,25 @@ def same(
     strange = got.isnan() & ~want.isnan() if got.is_floating_point() else got != got
     if strange.any():
         where = _place(strange, axes)
-        raise AnswerError(f"{name} must hold numbers, got NaN at {where}{causes}")
+        raise _wrong(f"{name} must hold numbers, got NaN at {where}", causes)
     wide = torch.promote_types(want.dtype, torch.float64)
     far = ~torch.isclose(got.to(wide), want.to(wide), rtol=atol, atol=atol, equal_nan=True)
     if far.any():
         place = tuple(far.nonzero()[0].tolist())
         share = f"{int(far.sum())} of {far.numel()} numbers are wrong, the first "
-        raise AnswerError(
+        raise _wrong(
             f"{name}: {share}at {_place(far, axes)}: {_short(got[place])}, where"
-            f" {_short(want[place])} is right{causes}"
+            f" {_short(want[place])} is right",
+            causes,
         )
     return got
+
+
+def _wrong(words: str, why: str) -> AnswerError:
+    """An error with its cause, or "" where that is not known."""
+    error = AnswerError(words + why)
+    error.unexplained = not why
+    return error
 
 
 def _causes(got: Tensor, mistakes: Mapping[str, Tensor | Callable[[], Tensor]], atol: float) -> str:

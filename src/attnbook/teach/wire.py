@@ -80,9 +80,11 @@ class Remote:
     def __call__(self, *args: Any, **more: Any) -> Any:
         return self._peer.ask("call", self, list(args), more)
 
-    def watched(self, args: Sequence[Any], more: Mapping[str, Any], own: Sequence[str]) -> Any:
+    def watched(
+        self, args: Sequence[Any], more: Mapping[str, Any], own: Sequence[str], arrives: Any = None
+    ) -> Any:
         """Call it on the other side, by `attnbook.teach.asking.watched` there."""
-        return self._peer.ask("watch", self, list(args), more, list(own))
+        return self._peer.ask("watch", self, list(args), more, list(own), arrives)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a {self.kind} of the student has no {name} here")
