@@ -1,4 +1,4 @@
-// The bars of DecodingBench: the probability of each likely token as the model says, and as it is drawn.
+// The bars of DecodingBench: the probability of each likely token as the model says, and as it is filtered.
 import { fullBar, grouped, share, visible } from "../shared/math.js";
 import { h, token, write } from "../shared/ui.js";
 
