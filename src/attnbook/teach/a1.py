@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.a1_step import OWN, attention_error, context, decoder_step
+from attnbook.teach.a1_step import FILL, OWN, attention_error, context, decoder_step
 from attnbook.teach.asking import check, gradient
 from attnbook.teach.judging import holds, numbers, right, same
 
@@ -27,7 +27,7 @@ __all__ = [
 Answer = Callable[..., Any]
 
 
-@check({"lengths": (1,)})
+@check({"lengths": (1,)}, own=OWN)
 def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5, 3)) -> None:
     """The state at the last word of each sentence, before any padding."""
     n = torch.tensor(lengths)
@@ -58,7 +58,7 @@ def last_states(answer: Answer, seed: int = 0, lengths: tuple[int, ...] = (2, 5,
     right("last_states", got, seed, 0)
 
 
-@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)}, own=OWN)
 def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """How well each query fits each key: their dot product."""
     batch, queries, keys, d = sizes
@@ -88,7 +88,7 @@ def dot_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5,
     right("dot_scores", got, seed, 0, 0)
 
 
-@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)})
+@check({"sizes": (1, 1, 3, 1, 2)}, {"sizes": (3, 1, 1, 2, 1)}, own=OWN)
 def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 6)) -> None:
     """Luong's general score: query times a matrix times key."""
     batch, queries, keys, d_query, d_key = sizes
@@ -129,7 +129,7 @@ def general_scores(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3
     right("general_scores", got, seed, 0, 0)
 
 
-@check({"sizes": (1, 1, 3, 1, 2, 4)}, {"sizes": (3, 1, 1, 2, 3, 1)})
+@check({"sizes": (1, 1, 3, 1, 2, 4)}, {"sizes": (3, 1, 1, 2, 3, 1)}, own=OWN)
 def additive_scores(
     answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4, 7, 6)
 ) -> None:
@@ -183,8 +183,7 @@ def _trainable(answer: Answer, scores: Tensor, may: Tensor, want: Tensor, seed: 
     holds(
         not back.isnan().any(),
         "attention_weights: the weights are right, but their gradient is NaN where a query may"
-        " attend to nothing, and one such row ends a training. Do not add minus infinity to"
-        " scores or multiply by it: fill it in",
+        f" attend to nothing, and one such row ends a training. {FILL}",
     )
     mean = (want * arrives).sum(-1, keepdim=True)
     same(

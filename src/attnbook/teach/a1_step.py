@@ -10,11 +10,15 @@ from attnbook.teach.asking import check
 from attnbook.teach.judging import number, numbers, parts, right, same
 
 Answer = Callable[..., Any]
-# Functions that no answer of assignments 1 and 2 may call: PyTorch's ready-made attention.
-OWN = ("scaled_dot_product_attention", "multi_head_attention_forward")
+# In the names of what no answer of assignments 1 and 2 may call: PyTorch's ready-made attentions.
+OWN = ("attention",)
+FILL = (
+    "Fill minus infinity in, before the softmax or the exponential: do not add it, multiply by it,"
+    " or repair with `where` what an exponential has made infinite"
+)
 
 
-@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)})
+@check({"sizes": (1, 1, 3, 1)}, {"sizes": (3, 1, 1, 2)}, own=OWN)
 def context(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (2, 3, 5, 4)) -> None:
     """The weighted mean of the values."""
     batch, queries, keys, d = sizes
@@ -60,11 +64,12 @@ def _extreme(answer: Answer, memory: Tensor, mask: Tensor, seed: int) -> None:
     some, (batch, _, d) = numbers(seed), memory.shape
     state, memory = torch.zeros(batch, d), memory.clone()
     state[:, 0] = 1000
+    stay: Callable[[Tensor, Tensor], Tensor] = lambda y, state: state  # noqa: E731
     for case, padding in {"scores are far below 0": -1000, "padding is far above 0": 1000}.items():
         memory[..., 0] = torch.where(mask, -1000, padding)
         scores = 1000 * memory[..., 0]
         powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
-        found = answer(some(batch, 1), state, memory, mask, lambda _, s: s, some(d, 2 * d))
+        found = answer(some(batch, 1), state, memory, mask, stay, some(d, 2 * d))
         parts(found, 3, "decoder_step must return three tensors")
         same(
             found[2],
@@ -92,7 +97,9 @@ def decoder_step(
     y, old, memory = some(batch, d_y), some(batch, d), some(batch, n, d)
     mask = torch.arange(n) < torch.tensor(lengths)[:, None]
     reads, keeps, w_c = some(d_y, d), some(d, d), some(d, 2 * d)
-    move: Callable[[Tensor, Tensor], Tensor] = lambda y, s: (y @ reads + s @ keeps).tanh()  # noqa: E731
+    move: Callable[[Tensor, Tensor], Tensor] = lambda y, state: (  # noqa: E731
+        y @ reads + state @ keeps
+    ).tanh()
     new = move(y, old)
 
     def hidden(state: Tensor, mask: Tensor = mask) -> Tensor:
@@ -173,7 +180,7 @@ def decoder_step(
     right("decoder_step", got, seed, 0)
 
 
-@check({"sizes": (6, 1)}, {"sizes": (11, 2)})
+@check({"sizes": (6, 1)}, {"sizes": (11, 2)}, own=OWN)
 def attention_error(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (50, 7)) -> None:
     """The share of target words whose largest weight is on a wrong word."""
     words, keys = sizes

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnbook.teach.a1_step import OWN
+from attnbook.teach.a1_step import FILL, OWN
 from attnbook.teach.a2_positions import distance_bias, position_vectors, rotate
 from attnbook.teach.asking import check, gradient
 from attnbook.teach.judging import holds, numbers, parts, right, same
@@ -217,7 +217,7 @@ def _holes(answer: Answer, x: Tensor, matrices: tuple[Tensor, ...], may: Tensor)
     holds(
         not back.isnan().any(),
         "self_attention: what is read is right, but its gradient is NaN where a word may look at"
-        " nothing. Do not add minus infinity to scores or multiply by it: fill it in",
+        f" nothing. {FILL}",
     )
     same(back, wanted, "the gradient that self_attention passes on to x", axes="batch word d_model")
 

@@ -1,6 +1,6 @@
 """Checks of assignment 3, its third task: attention to a memory, in several heads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -10,11 +10,8 @@ from attnbook.teach.asking import check
 from attnbook.teach.judging import numbers, right, same
 
 Answer = Callable[..., Any]
-OWN = (  # what these tasks build, and equivalent functions
-    *("scaled_dot_product_attention", "multi_head_attention_forward"),
-    *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm", "instance_norm"),
-    *("batch_norm", "native_batch_norm", "rms_norm"),
-)
+# In the names of what these tasks build, and of equivalent functions.
+OWN = ("attention", "layer_norm", "group_norm", "instance_norm", "batch_norm", "rms_norm")
 
 
 @check(
@@ -49,25 +46,57 @@ def multi_head(answer: Answer, seed: int = 0, sizes: tuple[int, ...] = (3, 4, 5,
         _masked_mistakes(x, other, maps, heads, mask),
         axes="batch query d_model",
     )
+    _low(answer, x, other, maps, heads, mask)
     right("multi_head", got, seed, 0, 0, slice(4))
+
+
+def _low(
+    answer: Answer, x: Tensor, memory: Tensor, maps: list[Tensor], heads: int, mask: Tensor
+) -> None:
+    """Check scores of -98, equal to the last bit, whose exponentials are still above 0."""
+    x, memory, w_q = x.clone(), memory.clone(), torch.zeros_like(maps[0])
+    d = len(w_q) // heads
+    x[..., 0] = memory[..., 0] = 1
+    w_q[0, ::d] = (98 * d**0.5) ** 0.5
+    maps = [w_q, -w_q, *maps[2:]]
+
+    def hidden(least: float) -> Tensor:
+        may = mask[:, None]
+        return _attended(x, memory, maps, heads, lambda scores: scores.masked_fill(~may, least))
+
+    words = "what is hidden needs minus infinity; a number like -100 may be larger than others"
+    same(
+        answer(x, memory, *maps, heads, mask),
+        hidden(-torch.inf),
+        "multi_head, where scores are far below 0,",
+        {words: hidden(-100.0), f"{words} ": hidden(-9.0)},
+        axes="batch query d_model",
+    )
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def _attended(
-    x: Tensor,
-    memory: Tensor,
-    maps: list[Tensor],
-    heads: int,
+def _join(found: Tensor) -> Tensor:
+    return found.transpose(1, 2).flatten(2)
+
+
+def _read(
+    vectors: Iterable[Tensor],
     hide: Callable[[Tensor], Tensor] = lambda scores: scores,
     weigh: Callable[[Tensor], Tensor] = lambda scores: scores.softmax(-1),
 ) -> Tensor:
+    q, k, v = vectors
+    return weigh(hide(q @ k.mT / q.shape[-1] ** 0.5)) @ v
+
+
+def _attended(
+    x: Tensor, memory: Tensor, maps: list[Tensor], heads: int, *ways: Callable[[Tensor], Tensor]
+) -> Tensor:
     w_q, w_k, w_v, w_o = maps
-    q, k, v = (_split(y, heads) for y in (x @ w_q, memory @ w_k, memory @ w_v))
-    weights = weigh(hide(q @ k.mT / q.shape[-1] ** 0.5))
-    return (weights @ v).transpose(1, 2).flatten(2) @ w_o
+    vectors = (_split(y, heads) for y in (x @ w_q, memory @ w_k, memory @ w_v))
+    return _join(_read(vectors, *ways)) @ w_o
 
 
 def _mistakes(
@@ -78,21 +107,14 @@ def _mistakes(
     d, (w_q, w_k, w_v, w_o) = d_model // heads, maps
     vectors = (x @ w_q, memory @ w_k, memory @ w_v)
     q, k, v = (_split(y, heads) for y in vectors)
+    found = _read((q, k, v))
 
-    def found(scores: Tensor, values: Tensor = v, w: Tensor | None = w_o, dim: int = -1) -> Tensor:
-        out = (scores.softmax(dim) @ values).transpose(1, 2).flatten(2)
-        return out if w is None else out @ w
-
-    def read(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return (q @ k.mT / d**0.5).softmax(-1) @ v
-
-    def multi(*some: Tensor) -> Tensor:
-        return read(*some).transpose(1, 2).flatten(2)
+    def multi(*vectors: Tensor) -> Tensor:
+        return _join(_read(vectors)) @ w_o
 
     def origin(*asked: Tensor) -> Tensor:
-        return multi(*(_split(y @ w, heads) for y, w in zip(asked, maps, strict=False))) @ w_o
+        return multi(*(_split(y @ w, heads) for y, w in zip(asked, maps, strict=False)))
 
-    scores = q @ k.mT / d**0.5
     whole = vectors[0] @ vectors[1].mT / d_model**0.5
     return {
         "the memory is not read: keys and values are made of `x`": origin(x, x, x),
@@ -102,32 +124,34 @@ def _mistakes(
             origin(memory, x, x),
         "`x` is not read: queries are made of the memory, too": origin(memory, memory, memory),
         "scores are divided by the root of d_model; a head's vectors have d_head numbers":
-            found(q @ k.mT / d_model**0.5),
-        "scores are not divided by the root of d_head": found(q @ k.mT),
-        "the last matrix is missing, which mixes what the heads found": found(scores, w=None),
+            multi(q / heads**0.5, k, v),
+        "scores are not divided by the root of d_head": multi(q * d**0.5, k, v),
+        "the last matrix is missing, which mixes what the heads found": _join(found),
         "there is one head: the vectors were not split": whole.softmax(-1) @ vectors[2] @ w_o,
-        "the softmax runs over the queries; it should run over the keys": found(scores, dim=-2),
+        "the softmax runs over the queries; it should run over the keys": _attended(
+            x, memory, maps, heads, lambda scores: scores, lambda scores: scores.softmax(-2)
+        ),
         "words and heads are mixed when the heads are joined":
-            read(q, k, v).reshape(batch, n, d_model) @ w_o,
+            found.reshape(batch, n, d_model) @ w_o,
         "heads look at each other, not words at words":
-            read(*(y.transpose(1, 2) for y in (q, k, v))).flatten(2) @ w_o,
-        "keys are also values": found(scores, k),
-        "scores are divided by d_head, not by its root": found(q @ k.mT / d),
+            _read(y.transpose(1, 2) for y in (q, k, v)).flatten(2) @ w_o,
+        "keys are also values": multi(q, k, k),
+        "scores are divided by d_head, not by its root": multi(q / d**0.5, k, v),
         "scores are divided by the root of the number of heads, not of d_head":
-            found(q @ k.mT / heads**0.5),
-        "the last matrix is transposed": found(scores, w=w_o.T),
+            multi(q * (d / heads) ** 0.5, k, v),
+        "the last matrix is transposed": _join(found) @ w_o.T,
         "matrices are transposed: the words stand on the left of each":
             lambda: _attended(x, memory, [w.T for w in maps], heads),
-        "x is added; that is the block's business": x + found(scores),
-        "keys ask and queries answer: q and k are exchanged": found(scores.mT),
+        "x is added; that is the block's business": x + _join(found) @ w_o,
+        "keys ask and queries answer: q and k are exchanged": multi(k, q, v),
         "words and heads are mixed when the vectors are split":
-            multi(*(y.view(batch, heads, n, d) for y in vectors)) @ w_o,
+            multi(*(y.view(batch, heads, n, d) for y in vectors)),
         "words and heads are mixed, when vectors are split and when they are joined":
-            read(*(y.view(batch, heads, n, d) for y in vectors)).reshape(x.shape) @ w_o,
+            _read(y.view(batch, heads, n, d) for y in vectors).reshape(x.shape) @ w_o,
         "a head takes every n-th number; it should take numbers that stand side by side":
-            multi(*(y.view(batch, n, d, heads).permute(0, 3, 1, 2) for y in vectors)) @ w_o,
+            multi(*(y.view(batch, n, d, heads).permute(0, 3, 1, 2) for y in vectors)),
         "numbers of all heads take turns when they are joined":
-            read(q, k, v).permute(0, 2, 3, 1).flatten(2) @ w_o,
+            found.permute(0, 2, 3, 1).flatten(2) @ w_o,
     }  # fmt: skip
 
 

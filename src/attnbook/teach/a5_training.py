@@ -24,10 +24,13 @@ def fit(answer: Answer, seed: int = 0, vocab: int = 5, n: int = 40, steps: int =
     table = torch.randn(vocab, vocab, generator=generator)
     tokens = torch.randint(0, vocab, (n,), generator=generator)
     lr = constant(seed, 2.0, 0.5, 1.5, 0.75)
-    want, losses = _descent(
-        table, _mean(tokens[:-1], tokens[1:]), steps, lambda t, g: t - lr * g[-1]
-    )
-    wrong = _mistakes(table, tokens, lr, steps)
+    right_loss = _mean(tokens[:-1], tokens[1:])
+
+    def step(table: Tensor, gradients: list[Tensor]) -> Tensor:
+        return table - lr * gradients[-1]
+
+    want, losses = _descent(table, right_loss, steps, step)
+    wrong = _mistakes(right_loss, step, table, tokens, lr, steps)
     found = answer(table, tokens, lr, steps)
     parts(found, 2, "fit must return two things: the table, and a list of losses")
     got = same(
@@ -37,9 +40,9 @@ def fit(answer: Answer, seed: int = 0, vocab: int = 5, n: int = 40, steps: int =
         {
             **{words: run[1] for words, run in wrong.items()},
             "each is the loss behind its step; it should be the one before":
-                torch.cat([losses[1:], _loss(want, tokens)[None]]),
+                torch.cat([losses[1:], right_loss(want)[None]]),
             "one too many: that of the last table is not asked for":
-                torch.cat([losses, _loss(want, tokens)[None]]),
+                torch.cat([losses, right_loss(want)[None]]),
             "one too few: a step has a loss each": losses[:-1],
             "one too few: a step has a loss each ": losses[1:],
             "they are in bits; nats are asked for": losses / log(2),
@@ -48,9 +51,6 @@ def fit(answer: Answer, seed: int = 0, vocab: int = 5, n: int = 40, steps: int =
         axes="step",
     )  # fmt: skip
     trained = found[0].detach() if isinstance(found[0], Tensor) else found[0]
-    before = _descent(
-        table, _mean(tokens[:-1], tokens[1:]), steps - 1, lambda t, g: t - lr * g[-1]
-    )[0]
     same(
         trained,
         want,
@@ -58,7 +58,7 @@ def fit(answer: Answer, seed: int = 0, vocab: int = 5, n: int = 40, steps: int =
         {
             "it is as it was: return the trained one": table,
             **{words: run[0] for words, run in wrong.items()},
-            "the last step is missing": before,
+            "the last step is missing": _descent(table, right_loss, steps - 1, step)[0],
             "these are probabilities; the logits are asked for": want.softmax(-1),
         },
         axes="token next",
@@ -68,10 +68,6 @@ def fit(answer: Answer, seed: int = 0, vocab: int = 5, n: int = 40, steps: int =
 
 def _mean(read: Tensor, wanted: Tensor) -> Loss:
     return lambda table: cross_entropy(table[read], wanted)
-
-
-def _loss(table: Tensor, tokens: Tensor) -> Tensor:
-    return cross_entropy(table[tokens[:-1]], tokens[1:])
 
 
 def _descent(table: Tensor, loss_of: Loss, steps: int, rule: Rule) -> Run:
@@ -86,12 +82,13 @@ def _descent(table: Tensor, loss_of: Loss, steps: int, rule: Rule) -> Run:
     return table, torch.tensor(losses)
 
 
-def _mistakes(table: Tensor, tokens: Tensor, lr: float, steps: int) -> dict[str, Run]:
+def _mistakes(
+    right_loss: Loss, step: Rule, table: Tensor, tokens: Tensor, lr: float, steps: int
+) -> dict[str, Run]:
     read, wanted = tokens[:-1], tokens[1:]
-    right_loss = _mean(read, wanted)
 
     def by(loss_of: Loss) -> Run:
-        return _descent(table, loss_of, steps, lambda t, g: t - lr * g[-1])
+        return _descent(table, loss_of, steps, step)
 
     def with_rule(rule: Rule) -> Run:
         return _descent(table, right_loss, steps, rule)
@@ -124,7 +121,7 @@ def _mistakes(table: Tensor, tokens: Tensor, lr: float, steps: int) -> dict[str,
         "`lr` is not used": with_rule(lambda t, g: t - g[-1]),
         "these are steps of Adam; gradient descent is asked for": with_rule(adam),
         "it begins with a table of zeros; begin with the one that is given":
-            _descent(0 * table, right_loss, steps, lambda t, g: t - lr * g[-1]),
+            _descent(0 * table, right_loss, steps, step),
         "all gradients are those of the first table: compute the loss anew in each step":
             with_rule(lambda t, g: t - lr * g[0]),
     }  # fmt: skip

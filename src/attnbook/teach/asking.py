@@ -23,6 +23,7 @@ from attnbook.teach.judging import AnswerError, kind
 from attnbook.teach.wire import GoneError, Remote, simple
 
 PACKAGE, CHECKS = str(Path(attnbook.__file__).parent), str(Path(__file__).parent)
+TORCH = f"{Path(torch.__file__).parent}/"
 # Files that run around an answer: `display`, magics and calls of functions it was given.
 AROUND = {str(Path(CHECKS, f"{name}.py")) for name in ("asking", "sandbox", "submission", "wire")}
 SHOWN = 2000  # characters of an answer's printed output
@@ -40,14 +41,15 @@ def check(
 
     Args:
         cases: further arguments to test with, the seed increased by 1, 2, ...
-        own: names of PyTorch's functions that an answer must not call.
+        own: parts of the names of PyTorch's functions that an answer must not call.
         leaves: index -> name of arguments that an answer must not change.
 
     Raises:
         AnswerError: by the check, if the answer is wrong, unsolved or not a function, changes an
             argument of `leaves`, or calls a function of `own` or of this package. Calls by code
             that `torch.jit` compiled, in other threads, and where an answer has switched the
-            detection off (`torch._C.DisableTorchFunction`), are not detected.
+            detection off (`torch._C.DisableTorchFunction`), are not detected, nor in a backward
+            pass those of PyTorch's functions written in C++.
         Exception: by the check, the answer's own error, with a traceback of its own lines only.
     """
 
@@ -192,17 +194,23 @@ class _Watch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "").partition(".")[0]  # of "layer_norm.default"
-        if self.on and name in self.own:
+        if self.on and self.named(name):
             self.called.append(name)
         return func(*args, **(kwargs or {}))
 
+    def named(self, name: str) -> bool:
+        """Whether a function of PyTorch has one of the names."""
+        return any(part in name for part in self.own)
+
     def heard(self, frame: FrameType, event: str, _: Any) -> None:
         """The hook for `sys.setprofile`."""
-        code = frame.f_code
-        file = code.co_filename
-        if self.on and event == "call" and file.startswith(PACKAGE) and file not in AROUND:
-            name = Path(file).stem if code.co_name.startswith("<") else code.co_name
-            self.called.append(f"attnbook's {name}")
+        if not self.on or event != "call":
+            return
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if file.startswith(PACKAGE) and file not in AROUND:
+            self.called.append(f"attnbook's {Path(file).stem if name.startswith('<') else name}")
+        elif file.startswith(TORCH) and name[0] != "_" and self.named(name):  # like flex_attention
+            self.called.append(name)
 
     def handed(self, value: Any) -> Any:
         """A copy of a tensor or a list; the calls of a copied function are not recorded."""
@@ -233,7 +241,7 @@ def watched(
     Args:
         function: a student's function.
         args, more: its arguments.
-        own: names of PyTorch's functions whose calls are reported.
+        own: parts of the names of PyTorch's functions whose calls are reported.
         arrives: a gradient at the result. In the result's place comes what passes on to the first
             argument, or where nothing does, words that say why.
 
@@ -243,7 +251,8 @@ def watched(
         called.
     """
     watch, before = _Watch(own), sys.getprofile()
-    handed, first = [watch.handed(each) for each in args], None
+    handed = [watch.handed(each) for each in args]
+    first: Any = None
     if arrives is not None:
         first = handed[0].requires_grad_()
         handed[0] = first.clone()  # which may be changed in place, as a leaf may not
@@ -253,11 +262,11 @@ def watched(
             found = function(*handed, **more)
             if isinstance(found, Iterator):  # made now, while calls are recorded
                 found = tuple(islice(found, PARTS))
+            if arrives is not None:  # a backward pass, too, may call what it must not
+                found = _passed_on(found, first, arrives)
         finally:
             sys.setprofile(before)
     changed = [i for i, each in enumerate(args) if not _equal(handed[i], each)]
-    if first is not None and arrives is not None:
-        found = _passed_on(found, first, arrives)
     return _seen(found), changed, watch.called
 
 
