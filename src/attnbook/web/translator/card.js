@@ -16,7 +16,8 @@ function makeShares(exact) {
   });
   const columns = bars.map((bar, n) => h("span", {}, h("span", { className: "attn-rod" }, bar), String(n + 1)));
   const said = h("p", { className: "attn-note" });
-  const heading = h("p", { className: "attn-note", "aria-hidden": "true" }, "Share exactly right, by number of digits:");
+  const heading = h("p", { className: "attn-note", "aria-hidden": "true" },
+    "Share exactly right, by number of digits:");
   const node = h("div", {}, heading, h("div", { className: "attn-shares", "aria-hidden": "true" }, ...columns), said);
   function draw(digits, trained, tried) {
     columns.forEach((column, n) => {
