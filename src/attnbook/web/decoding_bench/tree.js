@@ -74,8 +74,9 @@ function summed(z) {
 }
 
 // What the page shows of a place: the likeliest tokens with their probability `model` as the model says, `p` at the
-// temperature and `q` as filtered; how many tokens each filter leaves, and their mass; the entropies in bits as the model
-// says and as filtered; the place's random number, and the token that it falls on, without an id if it is not stored.
+// temperature and `q` as filtered; how many tokens each filter leaves, and their mass; the entropies in bits as the
+// model says and as filtered; the place's random number, and the token that it falls on, without an id if it is not
+// stored.
 export function prospect(place, sizes, { temperature, topK, topP, minP }, seed, at) {
   const z = scores(place, sizes), size = z.length, number = uniform(seed, at);
   const model = (place.model ??= summed(z));

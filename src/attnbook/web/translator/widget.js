@@ -126,7 +126,8 @@ class Translator {
   point(text) {
     const some = this.root.querySelector(".attn-grid");
     const verb = !this.reads ? "wrote" : this.cards.length > 1 ? "wrote (the Transformer: read)" : "read";
-    this.readout.textContent = text ?? (some ? `Each row: where the model looked while it ${verb} that word. ${SHADES}` : "");
+    const rows = `Each row: where the model looked while it ${verb} that word. ${SHADES}`;
+    this.readout.textContent = text ?? (some ? rows : "");
   }
   // The index of the German word that a model's maps mark, or -1.
   here(told, n) {
