@@ -16,6 +16,7 @@ def test_what_is_lit_is_drawn_so_and_said() -> None:
     groups = re.findall(r"data-part='(part\d)'( class='draw-weight')?", shown[SVG])
     assert groups == [(f"part{n}", " class='draw-weight'" * (n in (1, 3))) for n in range(4)]
     assert shown[SVG].count("data-from=") == 3
+    assert shown[SVG].count(">here<") == 2
     assert "words to encoder to one vector to decoder. Here: encoder and decoder." in shown[SVG]
     assert shown["text/plain"] == "words → [encoder] → one vector → [decoder]"
 

@@ -306,7 +306,7 @@ def test_colours_stretch_to_the_largest(
 ) -> None:
     page = open_page(**where)
     pale, deepest = widget(page, PALE), DEEPEST[where["theme"]]
-    box = pale.get_by_role("checkbox", name="deepest: the largest here", exact=True)
+    box = pale.get_by_role("checkbox", name="scale ends at the largest value", exact=True)
     label = pale.locator(".attn-check")
     legend = [f"weight 0{format_number(SHOWN[PALE].weights[step].max())}" for step in (0, 1)]
     assert legend[0] != legend[1]

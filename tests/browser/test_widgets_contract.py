@@ -343,7 +343,7 @@ def test_chips_keep_the_contract(browser: Browser, attached: bool) -> None:
     page = browser.new_page()
     errors = start(page, HeadChips(**few_heads(), name="kept"), attached)
     page.get_by_role("button", name="head 2").click()
-    page.get_by_role("combobox").select_option("its mean")
+    page.get_by_role("combobox").select_option("its average result")
     now = "['at', 'off', 'mean'].map(model.get)"
     assert page.evaluate(f"[...{now}, unsaved.size]") == [2, [1], True, 0]
     page.evaluate("model.fromKernel('at', 1), model.fromKernel('off', [0])")

@@ -94,7 +94,7 @@ def test_heads_are_silenced_alone_and_in_pairs(
     getattr(chip(node, 6), touch)()
     alone = f"(alone 3: {right(last, 2)}, 7: {right(last, 6)})."
     assert readout(node).endswith(f", without heads 3, 7 {right(last, 2, 6)} {alone}")
-    node.get_by_role("combobox").select_option("its mean")
+    node.get_by_role("combobox").select_option("its average result")
     assert readout(node).split(" (")[0].endswith(right(last, 2, 6, mean=True))
     assert texts(node) == expected(last, {2, 6}, mean=True)
     node.get_by_role("button", name="All heads on").click()

@@ -1,4 +1,4 @@
-"""The map of a chapter: its machine as a row of boxes, with the current part lit."""
+"""The map of a chapter: its machine as a row of boxes, with *here* below the lit ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbook import bundles
 from attnbook.checks import check_choice, check_text
-from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Part, arrow, row, text
+from attnbook.show.drawing import DEEPEST, FAINTEST, SMALL, Box, Part, arrow, column, row, text
 from attnbook.show.lettering import HEAVY
 from attnbook.show.picture import Picture
 
@@ -64,6 +64,8 @@ def machine(*parts: str) -> Callable[..., Map]:
 def _box(words: str, lit: bool, name: str) -> Part:
     inner = text(words, "weight" if lit else "", size=SMALL)
     width, height = HEAVY * inner.width + 8, inner.height + 8  # the same width, lit or not
-    shade = DEEPEST / 2 if lit else FAINTEST
+    shade, role = (DEEPEST / 2, "weight") if lit else (FAINTEST, "")
     inside = (Box(0, 0, width, height, "box", shade), ((width - inner.width) / 2, 4, inner))
-    return Part(width, height, inside, name, "weight" if lit else "")
+    here = text("here", role, size=SMALL)
+    below = here if lit else Part(here.width, here.height, ())  # the same height, lit or not
+    return column(Part(width, height, inside, name, role), below, gap=2)

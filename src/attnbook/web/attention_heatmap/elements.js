@@ -43,6 +43,6 @@ export function makeScale({ model, what, hidden }) {
   const scale = h("span", { className: "attn-scale" }, `${what} 0`, gradient, end,
     hidden.size ? "· crossed out: masked" : "");
   const stretch = h("input", { type: "checkbox", onchange: () => put(model, { stretch: stretch.checked }) });
-  const stretcher = h("label", { className: "attn-field attn-check" }, stretch, "deepest: the largest here");
+  const stretcher = h("label", { className: "attn-field attn-check" }, stretch, "scale ends at the largest value");
   return { gradient, end, scale, stretch, stretcher };
 }

@@ -61,7 +61,7 @@ class AttentionPlane {
     this.outLegend = h("span", {});
     const shadows = [legend("Drag the ", role("query", "query"), " (diamond, “?”) or a ", role("key", "key"),
       " (circle); pale: the other queries. The dotted line is the query's line. From each key a dashed line at a right "
-      + "angle to it cuts off the key's ",
+      + "angle to this line cuts off the key's ",
       role("weight", "shadow"), ". The longer the shadow, the larger q · k; behind the origin q · k is negative."),
     this.product, this.scores.node];
     const sums = [legend(this.outLegend, "Each ", role("value", "value"), ", times its weight, goes into the ",

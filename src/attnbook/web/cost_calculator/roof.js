@@ -71,9 +71,9 @@ function drawPasses(points, places) {
 
 function tell({ legend, picture, points }, { n, speed, bandwidth }, ridge, passes) {
   write(legend, "Upward: operations a second, at most. To the right: operations for each byte that is read. "
-    + `The roof rises with the bytes a second, ${stored(bandwidth)}, up to the peak, `
-    + `${scaled(speed, SHORT)} operations a second; `
-    + `its ridge is at ${rated(ridge)} operations a byte.`);
+    + `On the slope memory bounds: ${stored(bandwidth)} a second times the operations a byte. `
+    + `The flat part is the peak, ${scaled(speed, SHORT)} operations a second. `
+    + `They meet at the ridge, ${rated(ridge)} operations a byte.`);
   passes.forEach(({ intensity, reached, bound }, k) => {
     const what = k ? "Writing a token" : `Reading the prompt (${grouped(n)} ${n > 1 ? "tokens" : "token"})`;
     points[k].said.replaceChildren(`${what}: ${rated(intensity)} operations a byte, bound by `, h("b", {}, bound),

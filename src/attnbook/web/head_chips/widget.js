@@ -63,7 +63,7 @@ function build(model, training, { bar }, tell) {
   const chips = Array.from({ length: training.heads }, (_, head) =>
     makeChip(training.side, () => tell({ off: toggled(model.get("off"), head) })));
   const curves = makeGraph(training, go), time = slider("step", { min: 0, max: training.last, step: 1 }, go);
-  const instead = select("A silenced head leaves", ["nothing", "its mean"], (n) => tell({ mean: n === 1 }));
+  const instead = select("A silenced head leaves", ["nothing", "its average result"], (n) => tell({ mean: n === 1 }));
   const all = h("button", { type: "button", onclick: () => tell({ off: [] }) }, "All heads on");
   const heard = h("p", { className: "attn-heard", "aria-live": "polite" });
   const legend = h("p", { className: "attn-legend" }, h("b", { className: "chips-loss" }, "Loss of the whole model"),

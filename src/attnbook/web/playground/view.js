@@ -102,7 +102,7 @@ export function makeBars(take) {
     const nodes = [...lines.slice(0, rows.length).map((each) => each.node), others];
     if (list.children.length !== nodes.length) list.replaceChildren(...nodes);
     const cut = `${grouped(size - left)} of ${grouped(size)} tokens; their probability goes to the ${grouped(left)} `
-      + "that are kept, the light end of a bar (often too small to see).";
+      + "that are kept: the light end of each bar (often too small to see).";
     scale.textContent = `A full bar is ${full}.` + (left < size ? ` Cut: ${cut}` : "");
   }
   return { node, draw };
