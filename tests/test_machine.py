@@ -21,6 +21,10 @@ def test_what_is_lit_is_drawn_so_and_said() -> None:
     assert shown["text/plain"] == "words → [encoder] → one vector → [decoder]"
 
 
+def test_here_is_no_name_for_the_whole_machine() -> None:
+    assert ">here<" not in machine(*PARTS)(*PARTS)._repr_mimebundle_()[SVG]
+
+
 def test_the_whole_machine_may_be_dark() -> None:
     assert "draw-weight'" not in machine(*PARTS)()._repr_mimebundle_()[SVG].split("</style>")[1]
 

@@ -1,4 +1,4 @@
-"""The map of a chapter: its machine as a row of boxes, with *here* below the lit ones."""
+"""The map of a chapter: its machine as a row of boxes, with *here* below lit ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ class Map:
 
     def picture(self) -> Picture:
         """The boxes and the arrows between them."""
-        boxes = [_box(part, part in self.lit, f"part{n}") for n, part in enumerate(self.parts)]
+        here = "here" if len(self.lit) < len(self.parts) else ""  # not below the whole machine
+        parts = enumerate(self.parts)
+        boxes = [_box(part, part in self.lit, f"part{n}", here) for n, part in parts]
         pairs = range(len(boxes) - 1)
         return Picture(row(*boxes, gap=14), *(arrow(f"part{n}", f"part{n + 1}") for n in pairs))
 
@@ -61,11 +63,11 @@ def machine(*parts: str) -> Callable[..., Map]:
     return lit
 
 
-def _box(words: str, lit: bool, name: str) -> Part:
+def _box(words: str, lit: bool, name: str, here: str) -> Part:
     inner = text(words, "weight" if lit else "", size=SMALL)
     width, height = HEAVY * inner.width + 8, inner.height + 8  # the same width, lit or not
     shade, role = (DEEPEST / 2, "weight") if lit else (FAINTEST, "")
     inside = (Box(0, 0, width, height, "box", shade), ((width - inner.width) / 2, 4, inner))
-    here = text("here", role, size=SMALL)
+    here = text(here, role, size=SMALL)
     below = here if lit else Part(here.width, here.height, ())  # the same height, lit or not
     return column(Part(width, height, inside, name, role), below, gap=2)
