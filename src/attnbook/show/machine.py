@@ -68,6 +68,6 @@ def _box(words: str, lit: bool, name: str, here: str) -> Part:
     width, height = HEAVY * inner.width + 8, inner.height + 8  # the same width, lit or not
     shade, role = (DEEPEST / 2, "weight") if lit else (FAINTEST, "")
     inside = (Box(0, 0, width, height, "box", shade), ((width - inner.width) / 2, 4, inner))
-    here = text(here, role, size=SMALL)
-    below = here if lit else Part(here.width, here.height, ())  # the same height, lit or not
+    label = text(here, role, size=SMALL)
+    below = label if lit else Part(label.width, label.height, ())  # the same height, lit or not
     return column(Part(width, height, inside, name, role), below, gap=2)

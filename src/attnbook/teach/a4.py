@@ -1,6 +1,6 @@
-"""Checks of assignment 4: masked words, pairs of texts, and heads for tasks.
+"""Checks of assignment 4: pieces of words, masked words, pairs of texts, and heads for tasks.
 
-Each check calls the student's function with seeded random tensors and prints one line.
+Each check calls the student's function with seeded random tensors or words and prints one line.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, layer_norm
 
 from attnbook.teach.a4_heads import best_span, classify, encoder_mask, tokens_of, words_of_pieces
+from attnbook.teach.a4_pieces import cut
 from attnbook.teach.asking import check
 from attnbook.teach.judging import constant, holds, number, numbers, parts, right, same
 
@@ -20,6 +21,7 @@ __all__ = [
     "choose",
     "classify",
     "corrupt",
+    "cut",
     "embed",
     "encoder_mask",
     "masked_loss",
