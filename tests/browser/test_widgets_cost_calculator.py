@@ -324,7 +324,7 @@ def roofline(calculator: Locator, of: CostCalculator) -> None:
         assert f"{rated(intensity)} operations a byte, bound by {bound}: " in words
         assert f": at most {scaled(reached, SHORT)} operations a second, {share}." in words
         assert words in alt
-    assert f"its ridge is at {rated(bend)} operations a byte" in alt
+    assert f"They meet at the ridge, {rated(bend)} operations a byte" in alt
     assert scaled(of.speed, SHORT) in alt and scaled(of.bandwidth, STORE) in alt
 
 
