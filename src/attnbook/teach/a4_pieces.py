@@ -9,6 +9,7 @@ import torch
 
 from attnbook.teach.asking import check
 from attnbook.teach.judging import AnswerError, holds, kind, right
+from attnbook.text.tokenizers import by_longest
 
 Answer = Callable[..., Any]
 Case = tuple[str, list[str], int]  # a word, a vocabulary, the most letters that are cut
@@ -21,7 +22,7 @@ def cut(answer: Answer, seed: int = 0, letters: int = 3) -> None:
     counts, wrong = list[int](), list[tuple[int, int, str]]()
     for word, vocabulary, most in _cases(seed, letters):
         got = _strings(answer(word, vocabulary, most))
-        want = _cut(word, vocabulary, most)
+        want = by_longest(word, vocabulary) if len(word) <= most else UNKNOWN
         counts.append(len(want))
         if got != want:
             rank, why = _why(got, want, (word, vocabulary, most))
@@ -30,18 +31,6 @@ def cut(answer: Answer, seed: int = 0, letters: int = 3) -> None:
             wrong.append((rank, len(word), f"{said} (pieces that occur in it: {inside})"))
     holds(not wrong, min(wrong, default=("",))[-1])
     right("cut", torch.tensor(counts).view(TURNS, -1).sum(1), seed)
-
-
-def _cut(word: str, vocabulary: list[str], most: int) -> list[str]:
-    found, rest = list[str](), word if len(word) <= most else ""
-    while rest:
-        mark = "##" if found else ""
-        fits = [end for end in range(1, len(rest) + 1) if mark + rest[:end] in vocabulary]
-        if not fits:
-            return UNKNOWN
-        found.append(mark + rest[: fits[-1]])
-        rest = rest[fits[-1] :]
-    return found or UNKNOWN
 
 
 def _cases(seed: int, letters: int) -> list[Case]:
