@@ -136,6 +136,10 @@ EXAMPLES: list[tuple[str, str, str, Callable[[Any], Any]]] = [
         ),
     ),
     (
+        "a2", "influences", "3 True True False False True True False False True",
+        lambda f: f(lambda x: x + torch.cat([x[1:], 0 * x[:1]]), eye(3)),
+    ),
+    (
         "a2", "position_vectors", "100 4 -0.506 0.862 0.841 0.540",
         lambda f: f(tensor([[100]]), 4),
     ),

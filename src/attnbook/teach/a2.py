@@ -1,4 +1,4 @@
-"""Checks of assignment 2: self-attention, scaling, masks and positions.
+"""Checks of assignment 2: self-attention, scaling, masks, leaks and positions.
 
 Each check calls the student's function with seeded random tensors and prints one line.
 """
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnbook.teach.a1_step import FILL, OWN
+from attnbook.teach.a2_leaks import influences
 from attnbook.teach.a2_positions import distance_bias, position_vectors, rotate
 from attnbook.teach.asking import check, gradient
 from attnbook.teach.judging import holds, numbers, parts, right, same
@@ -18,6 +19,7 @@ __all__ = [
     "causal_mask",
     "decoder_mask",
     "distance_bias",
+    "influences",
     "position_vectors",
     "project",
     "rotate",
