@@ -1,12 +1,13 @@
 """Chapter 9: what each modern change buys at equal time.
 
 `make experiments NAME=modern` trains the recipe `small` on presidents' speeches, then without one
-of its changes at a time, and without any of them ("plain"): GPT-2's way. All have the time of
-`STEPS` updates of the whole recipe: `share` is how long an update takes beside one of that, each
-the shortest of a dozen, in turns on one thread. `bits` is what a byte of the beginnings of all
-held-out speeches needs. Without SwiGLU the network is wider, so that it has as many parameters;
-without rotary positions there are GPT-2's, learnt, and its small weights at the start: by PyTorch's
-start they would be ten times as large as the embeddings that they are added to.
+of its changes at a time, and without any of them ("plain"): letters for pieces of words, which
+GPT-2 had already, and otherwise GPT-2's way. All have the time of `STEPS` updates of the whole
+recipe: `share` is how long an update takes beside one of that, each the shortest of a dozen, in
+turns on one thread. `bits` is what a byte of the beginnings of all held-out speeches needs. Without
+SwiGLU the network is wider, so that it has as many parameters; without rotary positions there are
+GPT-2's, learnt, and its small weights at the start: by PyTorch's start they would be ten times as
+large as the embeddings that they are added to.
 """
 
 import time

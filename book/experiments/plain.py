@@ -1,4 +1,4 @@
-"""Chapter 9: why GPT-2's way, on letters and in small, learns so little in so few steps.
+"""Chapter 9: what makes GPT-2's way, on letters and in small, begin to learn.
 
 `make experiments NAME=plain` trains the recipe "plain" of `modern.py` (letters, learnt positions,
 GELU, LayerNorm, biases, AdamW at 0.002 along a cosine, all matrices begun at 0.02), and then the

@@ -4,7 +4,7 @@
 `small`, each for `STEPS` updates of 2,048 tokens, at two rates. The smallest text is read many
 times, the whole not once: `megabytes` is how much there was to read, whole speeches in an order by
 chance. `body` counts the parameters of the blocks. `bits` is what a byte of the beginnings of all
-held-out speeches needs, `seen` the same of speeches that were read.
+held-out speeches needs, `seen` the same of speeches of the text to read from.
 """
 
 import random
