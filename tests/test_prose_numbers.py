@@ -38,7 +38,6 @@ ELSEWHERE = {
     "07_what_it_buys": {
         "vaswani2017 and alrfou2019": "24.6 25.16 1.18 23.7 25.3 25.5 27.3 28.4",
         "arithmetic": "0.125 0.35 0.50 16.8 28.3 134.5",
-        "experiments/language_rates.csv": "2.51 2.23",
     },
     "08_bert": {
         "devlin2019, tables 7 and 8": "94.0 94.9 95.4 96.4 96.1 95.6 91.0",
