@@ -170,7 +170,7 @@ class Writer(nn.Module):
     ids=["masked before", "zeroed after", "no mask"],
 )
 def test_a_leak_is_the_gap_between_one_pass_and_one_by_one(rule, seeds, least):
-    """Most models depend on a leak as far as this, not each: the middle of several seeds is asked."""
+    """Most models depend on a leak as far as this, not each: the middle of several is asked."""
     gaps = sorted(leak(rule, seed) for seed in range(seeds))
     assert abs(gaps[0]) < 1e-3 if least is None else gaps[seeds // 2] > least
 
