@@ -110,6 +110,14 @@ def test_a_story_ends_with_its_own_questions(chapter):
         assert len(set(each["why"])) == len(each["choices"])
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_page_stores_its_questions_as_they_are_now(chapter):
+    """Otherwise the site shows old ones until the chapter is run again."""
+    metadata = notebooks.read(notebooks.BOOK / f"{chapter}.ipynb").metadata
+    states = metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"].values()
+    assert asked(chapter) in [each["state"].get("questions") for each in states]
+
+
 def test_only_stories_have_questions():
     files = notebooks.ROOT.glob("src/attnbook/web/quiz/chapters/*.toml")
     assert sorted(file.stem for file in files) == CHAPTERS

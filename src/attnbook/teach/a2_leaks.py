@@ -60,7 +60,7 @@ def _patterns(some: Callable[..., Tensor], n: int) -> dict[str, Tensor]:
         "subtracts the mean of all words": ones,
         "reads each word alone": ones.tril() & ones.triu(),
         "reads each word and the one before it": ones.tril() & ones.triu(-1),
-        "reads each word and those behind it": ones.triu(),
+        "reads each word and those after it": ones.triu(),
         "reads nothing": ~ones,
     }
 
@@ -104,7 +104,7 @@ def _mistakes(reads: Tensor) -> dict[str, Tensor]:
         "places before the word are not told; all are asked for": reads.tril(),
         "a word may change the output at its own place, too": reads & ~torch.eye(len(reads)).bool(),
         "words before it are still changed: change one word at a time": reads.cumsum(1) > 0,
-        "words behind it are changed, too: change one word at a time":
+        "words after it are changed, too: change one word at a time":
             reads.flip(1).cumsum(1).flip(1) > 0,
     }  # fmt: skip
 
