@@ -188,13 +188,18 @@ def told(widgets: list[Any]) -> str:
 
 
 def put_back(widgets: list[Any], states: list[dict[str, Any]]) -> None:
-    """Another state, set from Python: the first."""
+    """Another state, set from Python: the first.
+
+    JupyterLab drops what a kernel says of a trait before it has heard the kernel's echo of its own
+    last word. The echo comes from another thread, on a busy machine later: so this says all again.
+    """
     for widget, state in zip(widgets, states, strict=True):
         while widget._property_lock:  # by the thread that hears the page
             time.sleep(0.01)  # between two looks
         with widget.hold_trait_notifications():
             for trait, value in state.items():
                 setattr(widget, trait, value)
+        widget.send_state(list(state))
 
 
 # ---- the lab
@@ -605,8 +610,7 @@ def test_widgets_with_a_kernel(
     until(lambda: [alone(rebuilt(model)) for model in printed(page, 1)], dragged)
 
     def put_back_and_look() -> list[Any]:
-        """A message of the page that comes late is the last word: against it, Python says it again.
-        Of a state that Python has it says nothing; the page must follow the first time."""
+        """A message of the page that comes late is the last word: so Python says it again."""
         run_cell(page, 2)
         return list(map(shown, one_each))
 
