@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -275,8 +274,8 @@ def test_the_sdist_makes_the_same_wheel(
     site_door: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wheel, sdist = site_door.build(tmp_path / "here")
-    with tarfile.open(tmp_path / "here" / sdist) as archive:
-        archive.extractall(tmp_path / "there", filter="data")
+    (tmp_path / "there").mkdir()
+    run(f"tar -xzf ../here/{sdist}", cwd=tmp_path / "there")
     monkeypatch.setattr(site_door, "ROOT", tmp_path / "there" / SDIST.removesuffix(".tar.gz"))
     assert site_door.build(tmp_path / "again")[0] == wheel
 
