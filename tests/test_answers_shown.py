@@ -14,6 +14,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
+from attnbook.model.attention import scaled_dots
 from attnbook.teach import a1, a3
 from attnbook.teach.judging import AnswerError
 from attnbook.teach.student import Nursery, Student
@@ -186,6 +187,21 @@ def test_a_check_leaves_other_profilers_alone_and_hears_its_own_functions_not():
         assert sys.getprofile() is mine
     finally:
         sys.setprofile(before)
+
+
+def test_nothing_is_heard_after_the_first_call_that_counts():
+    """An answer that calls `flex_attention` waited minutes for a hook on all that it compiles."""
+    hooks = []
+
+    def dot_scores(q, k):
+        hooks.append(sys.getprofile())
+        found = scaled_dots(q, k) * q.shape[-1] ** 0.5
+        hooks.append(sys.getprofile())
+        return found
+
+    with pytest.raises(AnswerError, match="calls attnbook's scaled_dots, which"):
+        a1.dot_scores(dot_scores)
+    assert hooks[0] is not None and hooks[1] is None
 
 
 def test_nbval_shows_no_line_of_a_check_and_lets_prints_pass(tmp_path):

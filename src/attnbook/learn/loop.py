@@ -327,7 +327,7 @@ def train(
         with _progress(run, tokens) as show:
             while run.step < steps:
                 model.train()  # a hook may have switched to evaluation mode
-                torch.manual_seed(seed * 1_000_003 + run.step * team.size + team.index)
+                _seed(seed * 1_000_003 + run.step * team.size + team.index, team.device)
                 updater.zero_grad()
                 total = torch.zeros((), device=team.device)
                 for part, share in team.parts(forward, batches(run.step), accumulate, count):
@@ -349,6 +349,14 @@ def train(
         return run.losses
     finally:
         model.eval().to(home)
+
+
+def _seed(number: int, device: torch.device) -> None:
+    """Begin the random numbers anew; `torch.manual_seed` writes a stack trace for absent GPUs."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(number)
+    else:
+        torch.manual_seed(number)
 
 
 def _name(optimizer: Callable[[Named], Optimizer]) -> object:

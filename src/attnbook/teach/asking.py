@@ -211,6 +211,8 @@ class _Watch(TorchFunctionMode):
             self.called.append(f"attnbook's {Path(file).stem if name.startswith('<') else name}")
         elif file.startswith(TORCH) and name[0] != "_" and self.named(name):  # like flex_attention
             self.called.append(name)
+        if self.called:  # the first one is told, and under a hook flex_attention takes minutes
+            sys.setprofile(None)
 
     def handed(self, value: Any) -> Any:
         """A copy of a tensor or a list; the calls of a copied function are not recorded."""
