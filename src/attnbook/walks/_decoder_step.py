@@ -251,8 +251,8 @@ def _read(made: Made, encoder: Encoder) -> Step:
     ways = "from both ends" if encoder.rnn.bidirectional else "from left to right"
     return Step(
         f"The encoder has read [{len(made.said)} words](words) {ways}. It kept a [state](keys) for"
-        f" each, of {encoder.d_model} numbers. The first {TOWER} are drawn: pale is negative, deep"
-        " is positive.",
+        f" each, of {encoder.d_model} numbers. Of each, the first {TOWER} numbers are drawn: pale"
+        " is negative, deep is positive.",
         "words keys",
     )
 

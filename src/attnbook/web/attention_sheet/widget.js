@@ -49,7 +49,7 @@ function makeSections(sheet, scaled) {
     section("k", "keys", ["k = x ", ...sub("W", "K")], "w_k", "k"),
     section("v", "values", ["v = x ", ...sub("W", "V")], "w_v", "v"),
     section("scores", "scores", ["q · k", scaled], "scores"),
-    section("weights", "weights", ["softmax of each row of scores"], "weights"),
+    section("weights", "weights", ["softmax of each of these rows"], "weights"),
     section("out", "output", ["weights × values, summed"], "out"),
     h("p", { className: "attn-note" }, "The words and the matrices W are given: touch one of their numbers and "
       + "change it, and the rest follows. The larger a number, the stronger its colour. Shown with two decimals at "
@@ -141,7 +141,7 @@ function draw(sheet) {
   markCells(sheet, at);
   drawPanel(sheet, at);
   switches.forEach((node, k) => node.setAttribute("aria-pressed", String(model.get(SWITCHES[k]))));
-  scaled.textContent = model.get("root") ? ` / ${scaleText(model)}` : "";
+  scaled.textContent = model.get("root") ? ` / ${scaleText(model)}: scaled scores` : "";
 }
 
 function render({ model, el }) {
