@@ -542,6 +542,7 @@ def test_each_row_stops_alone() -> None:
     assert text([encode("bd"), encode("abc"), encode("b")]) == ["ab", "ab", "hb"]
     assert text([encode("abcabdh"), encode("c")]) == ["abc____", "ab.____", "hbdhhh."]
     assert text([[BOS, *encode("a")]]) == text()  # which looks at what was written alone
+    assert text([[0]]) == text()  # id 0 may end a text, too; here it is padding, never drawn
     assert text(lambda ids: len(ids) == 3) == ["abc", "ab.", "hbd"]
     asked = []
     text(lambda ids: bool(asked.append(ids)))
