@@ -63,6 +63,7 @@ def _spelled(value: int, language: str = "en") -> str:
     return num2words(value, lang=language)
 
 
+@cache
 def _english_group(value: int) -> tuple[Word, ...]:
     """English words of a number in 1..999, each with its place."""
     words = _spelled(value).replace("-", " ").split()

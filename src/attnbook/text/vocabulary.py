@@ -113,7 +113,8 @@ def pad_batch(
     check_choice(("left", "right"), side=side)
     if not sequences:
         raise ValueError("sequences must hold at least one sequence, got none")
-    if strange := [i for row in ([pad], *sequences) for i in row if not isinstance(i, Integral)]:
+    kinds = {type(i): i for row in ([pad], *sequences) for i in row}  # few, where ids are many
+    if strange := [i for kind, i in kinds.items() if not issubclass(kind, Integral)]:
         raise ValueError(f"sequences and pad must be token ids, whole numbers, got {strange[0]!r}")
     longest = max(map(len, sequences))
     filled = []
